@@ -1,0 +1,206 @@
+//! Counters: one line in the list below per outcome; the list is the register that `show counters` and the metrics read.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+macro_rules! counters {
+    ($($(#[doc = $help:literal])+ $variant:ident = $name:literal,)+) => {
+        /// Everything a core counts. One counter per outcome and per reason of a refusal or drop.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[repr(u16)]
+        pub enum Counter { $($(#[doc = $help])+ $variant,)+ }
+
+        impl Counter {
+            /// Every counter, in the order of the list.
+            pub const ALL: &'static [Counter] = &[$(Counter::$variant,)+];
+
+            /// The name shown to operators and metrics.
+            pub const fn name(self) -> &'static str {
+                match self { $(Counter::$variant => $name,)+ }
+            }
+
+            /// What it counts.
+            pub const fn help(self) -> &'static str {
+                match self { $(Counter::$variant => concat!($($help,)+).trim_ascii(),)+ }
+            }
+        }
+    };
+}
+
+counters! {
+    /// Datagrams received.
+    DatagramsReceived = "datagrams_received",
+    /// Datagrams sent.
+    DatagramsSent = "datagrams_sent",
+    /// Datagrams that could not be sent for want of a transmit frame.
+    TransmitFull = "transmit_full",
+    /// Datagrams dropped: the source address is no configured agent.
+    DroppedUnlistedSource = "dropped_unlisted_source",
+    /// Messages dropped: neither a command nor a response of MGCP could be read.
+    DroppedUnreadable = "dropped_unreadable",
+    /// Datagrams dropped: longer than a receive frame.
+    DroppedTruncated = "dropped_truncated",
+    /// Messages dropped: more messages in one datagram than the limit.
+    DroppedPiggybackLimit = "dropped_piggyback_limit",
+    /// Datagrams dropped: no room to keep a datagram of several messages.
+    DroppedDatagramTable = "dropped_datagram_table",
+    /// Messages dropped: the ring to their home core is full (the core is stalled or far behind).
+    DroppedRingFull = "dropped_ring_full",
+    /// Messages handed to another core.
+    MessagesForwarded = "messages_forwarded",
+    /// Commands: new transactions.
+    CommandsNew = "commands_new",
+    /// Commands: repeats answered from the history.
+    CommandsRepeated = "commands_repeated",
+    /// Commands: repeats of a command still running, answered 100.
+    CommandsRepeatedRunning = "commands_repeated_running",
+    /// Commands: repeats of a confirmed command, dropped silently.
+    CommandsRepeatedConfirmed = "commands_repeated_confirmed",
+    /// Transactions refused 409: no room in the history.
+    HistoryFull = "history_full",
+    /// CreateConnection refused 409: the core is overloaded.
+    OverloadRefused = "overload_refused",
+    /// EndpointConfiguration commands executed with success.
+    EpcfDone = "epcf_done",
+    /// CreateConnection commands executed with success.
+    CrcxDone = "crcx_done",
+    /// ModifyConnection commands executed with success.
+    MdcxDone = "mdcx_done",
+    /// DeleteConnection commands executed with success.
+    DlcxDone = "dlcx_done",
+    /// NotificationRequest commands executed with success.
+    RqntDone = "rqnt_done",
+    /// AuditEndpoint commands executed with success.
+    AuepDone = "auep_done",
+    /// AuditConnection commands executed with success.
+    AucxDone = "aucx_done",
+    /// Provisional responses 100 sent.
+    Provisional = "provisional",
+    /// Transactions ended 406: their own time limit.
+    TimeLimit = "time_limit",
+    /// Transactions ended 407: aborted by another command.
+    Aborted = "aborted",
+    /// Commands over several cores refused: a core did not vote in time.
+    VoteTimeout = "vote_timeout",
+    /// Commands over several cores refused: another one held the cores too long.
+    WildcardContention = "wildcard_contention",
+    /// Responses received for commands of ours.
+    ResponsesMatched = "responses_matched",
+    /// Responses received that match no command of ours; ignored.
+    ResponsesUnmatched = "responses_unmatched",
+    /// Transactions of ours confirmed by a response acknowledgement (K: or 000).
+    ResponsesConfirmed = "responses_confirmed",
+    /// Acknowledgements from another agent than the one that sent the command; ignored.
+    ConfirmForeign = "confirm_foreign",
+    /// Commands of ours sent for the first time.
+    OwnCommands = "own_commands",
+    /// Commands of ours repeated.
+    OwnRepeats = "own_repeats",
+    /// Commands of ours that got no final response.
+    OwnLost = "own_lost",
+    /// Commands of ours that could not be sent for want of room.
+    OwnFull = "own_full",
+    /// RestartInProgress commands sent.
+    RestartsSent = "restarts_sent",
+    /// RestartInProgress commands answered with an error.
+    RestartsRefused = "restarts_refused",
+    /// DeleteConnection commands sent by the gateway.
+    GatewayDlcxSent = "gateway_dlcx_sent",
+    /// Connections that ended because their endpoint went out of service.
+    ConnectionsLost = "connections_lost",
+    /// Redirections (N:) to an address that is no configured agent; refused.
+    RedirectRefused = "redirect_refused",
+    /// Card orders refused by the card.
+    CardRefused = "card_refused",
+    /// Indications of a card that name nothing known; ignored.
+    CardStray = "card_stray",
+    /// Messages between cores that came too late for what they were about; ignored.
+    EnvelopeStray = "envelope_stray",
+    /// Finals kept for acknowledgement (K:) and repeated.
+    FinalRepeats = "final_repeats",
+    /// Commands refused because the gateway drains.
+    DrainRefused = "drain_refused",
+}
+
+/// The responses sent, by return code.
+pub const RESPONSE_CODES: usize = 1000;
+
+/// One core's counters. The core alone writes; anybody may read at any time.
+pub struct Counters {
+    values: Box<[AtomicU64]>,
+    responses: Box<[AtomicU64]>,
+}
+
+impl Counters {
+    /// All zero.
+    pub fn new() -> Counters {
+        let zeros = |n: usize| (0..n).map(|_| AtomicU64::new(0)).collect();
+        Counters { values: zeros(Counter::ALL.len()), responses: zeros(RESPONSE_CODES) }
+    }
+
+    /// Counts one.
+    #[inline]
+    pub fn add(&self, counter: Counter) {
+        self.add_many(counter, 1);
+    }
+
+    /// Counts `n`.
+    #[inline]
+    pub fn add_many(&self, counter: Counter, n: u64) {
+        if let Some(value) = self.values.get(counter as usize) {
+            bump(value, n);
+        }
+    }
+
+    /// Counts one response with this return code.
+    #[inline]
+    pub fn response(&self, code: u16) {
+        if let Some(value) = self.responses.get(usize::from(code)) {
+            bump(value, 1);
+        }
+    }
+
+    /// The value now.
+    pub fn get(&self, counter: Counter) -> u64 {
+        self.values.get(counter as usize).map_or(0, |v| v.load(Ordering::Relaxed))
+    }
+
+    /// Responses sent with `code` so far.
+    pub fn responses(&self, code: u16) -> u64 {
+        self.responses.get(usize::from(code)).map_or(0, |v| v.load(Ordering::Relaxed))
+    }
+}
+
+impl Default for Counters {
+    fn default() -> Counters {
+        Counters::new()
+    }
+}
+
+/// One writer: a plain load and store, no locked instruction.
+#[inline]
+fn bump(value: &AtomicU64, n: u64) {
+    value.store(value.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_helped() {
+        let mut names: Vec<_> = Counter::ALL.iter().map(|c| c.name()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), Counter::ALL.len());
+        assert!(Counter::ALL.iter().all(|c| c.help().ends_with('.')));
+    }
+
+    #[test]
+    fn counts_are_read_back() {
+        let counters = Counters::new();
+        counters.add(Counter::CrcxDone);
+        counters.add_many(Counter::CrcxDone, 2);
+        counters.response(200);
+        assert_eq!((counters.get(Counter::CrcxDone), counters.responses(200)), (3, 1));
+    }
+}

@@ -1,0 +1,13 @@
+//! What every machine leans on: time, seeded randomness, identifiers, counters, the keyed hash.
+
+pub mod counters;
+pub mod hash;
+pub mod id;
+pub mod rng;
+pub mod time;
+
+pub use counters::{Counter, Counters};
+pub use hash::NameKey;
+pub use id::{AgentId, CoreId, EndpointIndex, EndpointRange, HexId, TransactionId};
+pub use rng::Rng;
+pub use time::Time;
