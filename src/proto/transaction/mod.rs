@@ -1,12 +1,14 @@
 //! Transactions: commands received are executed at most once, commands of ours are repeated until they are answered.
 //!
 //! - [`history`]: commands of agents, running and answered; a repeat finds its response (RFC 3435 3.5.1, 3.5.2).
+//! - [`finals`]: responses that wait for their `000` (RFC 3435 3.5.6).
 //! - [`outgoing`]: commands of ours until they are answered or given up (RFC 3435 3.5.3, 4.3).
 //! - [`round_trip`]: how long an agent takes, and how long to wait before a repeat.
 //!
 //! Everything here belongs to one core. No table is shared: the home core of a command is a function of its endpoint name, and
 //! ids of our own tell their core by their remainder.
 
+pub mod finals;
 pub mod history;
 pub mod outgoing;
 pub mod round_trip;

@@ -17,6 +17,8 @@
 mod bodies;
 mod ranges;
 mod table;
+#[cfg(test)]
+mod tests;
 
 use crate::proto::base::{AgentId, Rng, Time, TransactionId};
 use bodies::Bodies;
@@ -36,6 +38,12 @@ const SAME_ID: usize = 256;
 
 /// Entries that `begin` clears away when they are due: one more than it adds.
 const SWEEP: usize = 2;
+
+/// Entries that `begin` clears away, when they are due, before it refuses.
+const SWEEP_FULL: usize = 64;
+
+/// Bodies that one call passes at most: a long run of confirmed ones comes back over several calls.
+const SWEEP_BODIES: usize = 64;
 
 /// Expired entries are swept in steps of this; the answers are exact all the same.
 const SWEEP_STEP: Duration = Duration::from_millis(100);
@@ -271,12 +279,11 @@ impl History {
             Class::Ordinary => (self.limits.reserve_entries, self.limits.reserve_bytes),
             Class::Release => (0, 0),
         };
-        if self.table.len() + spare_entries >= self.table.limit() {
-            return Err(Full::Entries);
+        let mut room_left = self.room_for(room, spare_entries, spare_bytes);
+        if room_left.is_err() && self.expire(now, SWEEP_FULL) > 0 {
+            room_left = self.room_for(room, spare_entries, spare_bytes);
         }
-        if !self.bodies.fits(room, spare_bytes) {
-            return Err(Full::Bytes);
-        }
+        room_left?;
         if self.table.chain(command.id).nth(SAME_ID - 1).is_some() {
             return Err(Full::SameId);
         }
@@ -468,6 +475,16 @@ impl History {
         }
     }
 
+    fn room_for(&self, room: u16, spare_entries: usize, spare_bytes: usize) -> Result<(), Full> {
+        if self.table.len() + spare_entries >= self.table.limit() {
+            Err(Full::Entries)
+        } else if !self.bodies.fits(room, spare_bytes) {
+            Err(Full::Bytes)
+        } else {
+            Ok(())
+        }
+    }
+
     fn running_entry(&self, handle: Handle) -> Option<Entry> {
         self.table.get(handle.slot, handle.generation).filter(|e| e.state.is_running()).copied()
     }
@@ -529,9 +546,6 @@ impl History {
         }
     }
 }
-
-/// Bodies that one call passes at most: a long run of confirmed ones comes back over several calls.
-const SWEEP_BODIES: usize = 64;
 
 /// 0 stands for "not compared".
 fn stored_content(content: Option<u64>) -> u64 {

@@ -51,7 +51,7 @@ impl Ids {
         for _ in 0..attempts {
             let place = self.next;
             let segment = *self.segments.get((place / self.segment_len) as usize)?;
-            let entering = place % self.segment_len == 0;
+            let entering = place.is_multiple_of(self.segment_len);
             let rested = segment.completed.is_none_or(|at| at + REUSE_AFTER <= now);
             if entering && (segment.outstanding > 0 || !rested) {
                 return None;

@@ -341,10 +341,9 @@ fn a_lossy_network_ends_every_command_exactly_once() {
                 }
             }
             flying.retain(|&(at, id, code)| {
-                if at <= now {
-                    if let Answer::Done(done) = machine.handle_response(now, code, id, false) {
-                        assert!(ended.insert(done.user, true).is_none());
-                    }
+                let answer = (at <= now).then(|| machine.handle_response(now, code, id, false));
+                if let Some(Answer::Done(done)) = answer {
+                    assert!(ended.insert(done.user, true).is_none());
                 }
                 at > now
             });
