@@ -13,5 +13,6 @@ pub mod mgcp;
 pub mod overload;
 pub mod package;
 pub mod restart;
+pub mod timer;
 pub mod transaction;
 pub mod trunk;
