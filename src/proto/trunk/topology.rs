@@ -6,7 +6,7 @@
 //!
 //! Names (RFC 3435 2.1.2 and Appendix E.2, G-EPN-01..12): `ds/ds3-<n>/ds1-<1..28>/<1..24>`, `ds/ds1-<n>/<1..24>`,
 //! `ds/e1-<n>/<1..31>`, compared without regard to case, numbers without leading zeros. A span with common-channel signalling has
-//! no endpoint on channel 24 (T1) or 16 (E1) (HIE-05). Names with wildcards are read in [`super::pattern`].
+//! no endpoint on channel 24 (T1) or 16 (E1) (HIE-05). Names with wildcards are read in [`super::selection`].
 //!
 //! Cost: a lookup reads the name once and does one comparison per level where units are numbered without gaps, a binary search
 //! otherwise; [`Topology::span_of`] is one load from a table of 2 bytes for each 16 endpoints.
@@ -23,7 +23,8 @@ pub const SPANS_MAX: usize = u16::MAX as usize;
 /// The longest name of an endpoint or facility, in bytes (`ds/ds3-99999/ds1-28/24` has 22); buffers of this size always suffice.
 pub const NAME_MAX: usize = 64;
 
-/// Endpoints per entry of the table that finds a span: no two span boundaries fall into one chunk, as a span has at least 23.
+/// Endpoints per entry of the table that finds a span; fewer than a span has (23 at least), so that a chunk holds parts of two
+/// spans at most.
 const CHUNK: usize = 16;
 
 /// What a facility is.
@@ -76,36 +77,30 @@ pub struct Span {
     pub number: u32,
     /// The T3 that carries it.
     pub t3: Option<T3Index>,
-    /// Whether one of its channels is signalling and no endpoint.
-    pub common_channel: bool,
+    /// The channels that are endpoints: bit `n` stands for channel `n`.
+    pub channels: u32,
 }
 
 impl Span {
-    /// The channels that are endpoints: bit `n` stands for channel `n`.
-    pub fn channels(&self) -> u32 {
-        match (self.kind, self.common_channel) {
-            (FacilityKind::E1, false) => ALL_CHANNELS,
-            (FacilityKind::E1, true) => ALL_CHANNELS & !(1 << 16),
-            (_, false) => (1 << 25) - 2,
-            (_, true) => (1 << 24) - 2,
-        }
-    }
-
     /// The channel number of the endpoint at `position` (0-based) of this span.
     pub fn channel_at(&self, position: u32) -> u32 {
-        let after_signalling = self.kind == FacilityKind::E1 && self.common_channel && position >= 15;
-        position + 1 + u32::from(after_signalling)
+        position + 1 + u32::from(self.lacks_16() && position >= 15)
     }
 
     /// The positions of the endpoints on these `channels`: bit `n` of the result stands for the span's endpoint number `n`.
     pub fn positions(&self, channels: u32) -> u32 {
-        let channels = channels & self.channels();
-        if self.kind == FacilityKind::E1 && self.common_channel {
+        let channels = channels & self.channels;
+        if self.lacks_16() {
             let below = channels & 0xffff;
             (below | (channels >> 17 << 16)) >> 1
         } else {
             channels >> 1
         }
+    }
+
+    /// Whether this is an E1 whose channel 16 is signalling: the only gap there is between channel numbers.
+    fn lacks_16(&self) -> bool {
+        self.kind == FacilityKind::E1 && self.channels >> 16 & 1 == 0
     }
 
     /// The endpoint on `channel`.
@@ -136,6 +131,7 @@ pub enum PlanError {
 struct T3 {
     unit: u32,
     endpoints: EndpointRange,
+    spans: SpanBounds,
 }
 
 /// The facilities, spans and endpoints of a gateway and their names.
@@ -164,14 +160,20 @@ impl Topology {
     /// # Errors
     /// An empty plan, a facility named twice, a unit above [`UNIT_MAX`], more than [`SPANS_MAX`] spans.
     pub fn new(plan: &[FacilityPlan]) -> Result<Topology, PlanError> {
+        Topology::shaped(plan, T1S_PER_T3, 24)
+    }
+
+    /// A topology whose T3s have `t1s` T1s and whose T1s have `channels` channels.
+    pub(crate) fn shaped(plan: &[FacilityPlan], t1s: usize, channels: u32) -> Result<Topology, PlanError> {
         let plan = sorted(plan)?;
-        let mut builder = Builder::default();
+        let mut builder = Builder { channels, ..Builder::default() };
         let mut t3s = Vec::new();
         for facility in plan.iter().filter(|f| f.kind == FacilityKind::T3) {
             let first = builder.endpoints;
             let t3 = T3Index(t3s.len() as u16);
-            (1..=T1S_PER_T3 as u32).for_each(|n| builder.span(FacilityKind::T1, n, Some(t3), facility.common_channel));
-            t3s.push(T3 { unit: facility.unit, endpoints: EndpointRange { first, count: builder.endpoints - first } });
+            (1..=t1s as u32).for_each(|n| builder.span(FacilityKind::T1, n, Some(t3), facility.common_channel));
+            let spans = SpanBounds { from: (builder.spans.len() - t1s) as u32, to: builder.spans.len() as u32 };
+            t3s.push(T3 { unit: facility.unit, endpoints: EndpointRange { first, count: builder.endpoints - first }, spans });
         }
         let t1s = builder.alone(&plan, FacilityKind::T1);
         let e1s = builder.alone(&plan, FacilityKind::E1);
@@ -215,11 +217,7 @@ impl Topology {
 
     /// The spans of a T3, as a range of [`SpanIndex`] values.
     pub fn t3_spans(&self, t3: T3Index) -> std::ops::Range<u16> {
-        if usize::from(t3.0) >= self.t3s.len() {
-            return 0..0;
-        }
-        let first = t3.0 * T1S_PER_T3 as u16;
-        first..first + T1S_PER_T3 as u16
+        self.t3s.get(usize::from(t3.0)).map_or(0..0, |t3| t3.spans.from as u16..t3.spans.to as u16)
     }
 
     /// Every facility: the T3s, then the spans, those within T3s included.
@@ -240,10 +238,12 @@ impl Topology {
     /// The span an endpoint belongs to; `None` when there is no such endpoint.
     #[inline]
     pub fn span_of(&self, endpoint: EndpointIndex) -> Option<SpanIndex> {
-        let first = *self.chunks.get(endpoint.0 as usize / CHUNK)?;
-        let in_first = self.spans.get(usize::from(first))?.endpoints.contains(endpoint);
-        let span = if in_first { first } else { first + 1 };
-        self.spans.get(usize::from(span))?.endpoints.contains(endpoint).then_some(SpanIndex(span))
+        let mut span = *self.chunks.get(endpoint.0 as usize / CHUNK)?;
+        // At most one step: a chunk holds the end of one span and the start of the next.
+        while !self.spans.get(usize::from(span))?.endpoints.contains(endpoint) {
+            span += 1;
+        }
+        Some(SpanIndex(span))
     }
 
     /// The channel number an endpoint has within its span.
@@ -338,8 +338,8 @@ impl Topology {
         match (facility, strip_ignoring_case(rest, b"/ds1-")) {
             (Facility::T3(t3), Some(rest)) => {
                 let (number, rest) = read_number(rest)?;
-                let place = number.checked_sub(1).filter(|place| *place < T1S_PER_T3 as u32)?;
-                Some((Facility::Span(SpanIndex(self.t3_spans(t3).start + place as u16)), rest))
+                let span = self.t3_spans(t3).nth(number.checked_sub(1)? as usize)?;
+                Some((Facility::Span(SpanIndex(span)), rest))
             }
             _ => Some((facility, rest)),
         }
@@ -408,16 +408,21 @@ fn sorted(plan: &[FacilityPlan]) -> Result<Vec<FacilityPlan>, PlanError> {
 #[derive(Default)]
 struct Builder {
     spans: Vec<Span>,
+    /// Channels of a T1.
+    channels: u32,
     endpoints: u32,
 }
 
 impl Builder {
     fn span(&mut self, kind: FacilityKind, number: u32, t3: Option<T3Index>, common_channel: bool) {
-        let first = self.endpoints;
-        let mut span = Span { endpoints: EndpointRange { first, count: 0 }, kind, number, t3, common_channel };
-        span.endpoints.count = span.channels().count_ones();
-        self.endpoints += span.endpoints.count;
-        self.spans.push(span);
+        let channels = match (kind, common_channel) {
+            (FacilityKind::E1, false) => ALL_CHANNELS,
+            (FacilityKind::E1, true) => ALL_CHANNELS & !(1 << 16),
+            (_, signalling) => (1 << (self.channels + u32::from(!signalling))) - 2,
+        };
+        let endpoints = EndpointRange { first: self.endpoints, count: channels.count_ones() };
+        self.endpoints += endpoints.count;
+        self.spans.push(Span { endpoints, kind, number, t3, channels });
     }
 
     fn alone(&mut self, plan: &[FacilityPlan], kind: FacilityKind) -> SpanBounds {
@@ -517,7 +522,7 @@ pub(crate) mod tests {
         let mut next = 0;
         for span in topology.spans() {
             assert_eq!(span.endpoints.first, next);
-            assert_eq!(span.positions(span.channels()), ((1u64 << span.endpoints.count) - 1) as u32);
+            assert_eq!(span.positions(span.channels), ((1u64 << span.endpoints.count) - 1) as u32);
             next += span.endpoints.count;
         }
         assert_eq!(next, topology.len());

@@ -195,7 +195,7 @@ impl Selection {
         let mut total = 0;
         let mut spans = self.spans(topology);
         while let Some(first) = spans.first() {
-            let facility = if first.t3.is_some() { T1S_PER_T3.min(spans.len()) } else { 1 };
+            let facility = if first.t3.is_some() { spans.iter().take_while(|span| span.t3 == first.t3).count() } else { 1 };
             let (of_facility, rest) = spans.split_at_checked(facility).unwrap_or((spans, &[]));
             spans = rest;
             let mut taken = 0;
