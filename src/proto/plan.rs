@@ -2,10 +2,19 @@
 
 use crate::proto::aggregate::Forms;
 use crate::proto::base::{AgentId, CoreId, EndpointIndex, TransactionId};
-use crate::proto::endpoint::{Encodings, Law};
+use crate::proto::codec::mgcp::Domain;
+use crate::proto::codec::mgcp::NotifiedEntity;
+use crate::proto::endpoint::{Encodings, Law, OwnedSpan};
+use crate::proto::overload::Levels;
+use crate::proto::transaction::{self, history, outgoing};
 use crate::proto::trunk::{Topology, placement};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
+
+/// The smallest `max_response`, in bytes: MGCP datagrams of 4000 bytes must be supported (RFC 3435 3.5.4).
+pub const SMALLEST_MAX_RESPONSE: usize = 4000;
+/// The largest payload of a UDP datagram over IPv4, in bytes.
+pub const LARGEST_DATAGRAM: u16 = 65_507;
 
 /// Everything that is fixed while the gateway runs; the same for all cores.
 #[derive(Debug)]
@@ -16,6 +25,8 @@ pub struct Plan {
     pub spans: Vec<SpanPlan>,
     /// The domain names the gateway answers to; the first is the one it uses of its own accord. Lower case.
     pub domains: Vec<Box<[u8]>>,
+    /// The addresses it listens on.
+    pub listen: Vec<SocketAddr>,
     /// How many cores there are.
     pub cores: u8,
     /// The cores that own endpoints, ascending. Never empty.
@@ -52,6 +63,8 @@ pub struct Limits {
     pub messages_per_datagram: u8,
     /// Endpoints handled per turn in work over many.
     pub slice: u32,
+    /// The largest datagram accepted, in bytes.
+    pub datagram: u16,
     /// Responses remembered.
     pub history_entries: u32,
     /// Bytes for remembered responses.
@@ -112,9 +125,9 @@ pub struct Timers {
     /// T-MAX.
     pub max: Duration,
     /// Max1: repeats to an address before the next is tried.
-    pub max1: u32,
+    pub max1: u8,
     /// Max2: repeats to the last address.
-    pub max2: u32,
+    pub max2: u8,
     /// First retransmission time-out.
     pub rto_initial: Duration,
     /// Shortest one.
@@ -155,7 +168,7 @@ impl Plan {
 
     /// The core that owns `endpoint`.
     pub fn owner(&self, endpoint: EndpointIndex) -> CoreId {
-        self.owner_at(placement::owner(&self.topology, endpoint, self.owners.len()))
+        self.owner_at(placement::owner(&self.topology, endpoint, self.owners.len()).unwrap_or(0))
     }
 
     /// The core that sent our command `id`: identifiers are drawn so that id mod owners tells.
@@ -168,17 +181,84 @@ impl Plan {
         self.owner_at(0)
     }
 
+    /// A domain name of the gateway, as `EndpointIndex`es of a core note it; the first for a place there is none at.
+    pub fn domain(&self, place: u8) -> &[u8] {
+        self.domains.get(usize::from(place)).or(self.domains.first()).map_or(&[], |domain| domain)
+    }
+
+    /// The listen address to send from towards `to`: the first of its family.
+    pub fn listen_towards(&self, to: SocketAddr) -> u8 {
+        self.listen.iter().position(|address| address.is_ipv4() == to.is_ipv4()).unwrap_or(0) as u8
+    }
+
+    /// The spans that `core` owns, ascending.
+    pub fn owned_spans(&self, core: CoreId) -> impl Iterator<Item = OwnedSpan> {
+        let ordinal = self.ordinal(core);
+        self.topology.spans().iter().zip(&self.spans).filter_map(move |(span, plan)| {
+            let owner = placement::owner(&self.topology, EndpointIndex(span.endpoints.first), self.owners.len());
+            let owned = ordinal.is_some() && owner == ordinal;
+            owned.then_some(OwnedSpan { range: span.endpoints, law: plan.law, agent: plan.agent })
+        })
+    }
+
     /// The place of `core` among the owners; `None` for a core that only moves datagrams.
     pub fn ordinal(&self, core: CoreId) -> Option<usize> {
         self.owners.iter().position(|&owner| owner == core)
     }
 
-    fn owner_at(&self, ordinal: usize) -> CoreId {
+    /// The core of this ordinal among the owners; core 0 beyond the last.
+    pub fn owner_at(&self, ordinal: usize) -> CoreId {
         self.owners.get(ordinal).copied().unwrap_or_default()
     }
 }
 
+impl Limits {
+    /// A part of the history, a sixteenth of it, only serves deletions.
+    pub fn history(&self, largest: u16) -> history::Limits {
+        history::Limits {
+            entries: self.history_entries as usize,
+            bytes: self.history_bytes as usize,
+            reserve_entries: self.history_entries as usize / 16,
+            reserve_bytes: self.history_bytes as usize / 16,
+            largest,
+        }
+    }
+
+    /// What one core's own commands may use.
+    pub fn outgoing(&self, ordinal: u32, owners: u32) -> outgoing::Limits {
+        outgoing::Limits { commands: self.own_commands, large: self.own_commands / 4, ordinal, owners }
+    }
+}
+
+impl Timers {
+    /// Those of transactions.
+    pub fn transaction(&self) -> transaction::Timers {
+        transaction::Timers {
+            t_hist: self.history,
+            t_max: self.max,
+            max1: self.max1,
+            max2: self.max2,
+            rto_initial: self.rto_initial,
+            rto_min: self.rto_min,
+            rto_max: self.rto_max,
+            longtran: self.long_transaction,
+            jitter: true,
+        }
+    }
+}
+
 impl Settings {
+    /// The largest response any agent takes, in bytes.
+    pub fn largest_response(&self) -> u16 {
+        let largest = self.agents.iter().map(|agent| agent.max_response).max().unwrap_or(0);
+        largest.clamp(SMALLEST_MAX_RESPONSE, usize::from(LARGEST_DATAGRAM)) as u16
+    }
+
+    /// The levels of the overload detector.
+    pub fn overload(&self) -> Levels {
+        Levels { enter: self.overload_enter, exit: self.overload_leave }
+    }
+
     /// The agent that commands from `address`, if any may.
     pub fn agent_at(&self, address: IpAddr) -> Option<AgentId> {
         let listed = |agent: &AgentSettings| agent.addresses.contains(&address);
@@ -186,13 +266,16 @@ impl Settings {
         Some(AgentId(place as u8))
     }
 
-    /// The agent a notified entity's domain names: by one of its domains, or by an address in brackets.
-    pub fn agent_named(&self, domain: &[u8]) -> Option<AgentId> {
-        let bracketed = domain.strip_prefix(b"[").and_then(|rest| rest.strip_suffix(b"]"));
-        let address = bracketed.and_then(|text| std::str::from_utf8(text).ok()?.parse::<IpAddr>().ok());
-        let named = |agent: &AgentSettings| match address {
-            Some(address) => agent.addresses.contains(&address) || agent.notify.iter().any(|n| n.ip() == address),
-            None => agent.domains.iter().any(|name| name.as_bytes().eq_ignore_ascii_case(domain)),
+    /// The agent that a notified entity names: by one of its domains, or by an address.
+    pub fn agent_named(&self, entity: &NotifiedEntity<'_>) -> Option<AgentId> {
+        let at = |agent: &AgentSettings, address: IpAddr| {
+            agent.addresses.contains(&address) || agent.notify.iter().any(|notify| notify.ip() == address)
+        };
+        let named = |agent: &AgentSettings| match entity.domain {
+            Domain::Ip4(address) => at(agent, address.into()),
+            Domain::Ip6(address) => at(agent, address.into()),
+            Domain::Name(name) => agent.domains.iter().any(|domain| domain.as_bytes().eq_ignore_ascii_case(name)),
+            Domain::Number(_) => false,
         };
         self.agents.iter().position(named).map(|place| AgentId(place as u8))
     }

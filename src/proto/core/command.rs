@@ -1,11 +1,11 @@
 //! A command at its home core: seen before, allowed in, parsed, executed (design section 3, steps 4 to 7; table M-10).
 
+use super::Core;
 use super::envelope::{Envelope, JobId, Message};
 use super::jobs::{Job, Owner, Wait};
 use super::outside::{Frames, Outside, Turn};
-use super::receive::text;
+use super::receive::{local_of, text};
 use super::respond::{Final, Preface};
-use super::Core;
 use crate::proto::base::{AgentId, Counter, EndpointIndex, Time, TransactionId};
 use crate::proto::codec::mgcp::{Command, EndpointName, Verb};
 use crate::proto::endpoint::Announcement as Told;
@@ -49,8 +49,9 @@ impl Core {
     ) {
         let bytes = text(turn.frames, message);
         let agent = message.agent;
-        let settings = self.settings.agent(agent);
-        let content = settings.is_some_and(|agent| agent.same_content).then(|| self.names.exact(bytes));
+        let (same_content, room) =
+            self.settings.agent(agent).map_or((false, mgcp::SMALLEST_MAX_RESPONSE), |agent| (agent.same_content, agent.max_response));
+        let content = same_content.then(|| self.names.exact(bytes));
         let known = history::Command { id, name: self.names.fold(name), content };
         let superseded = match self.history.lookup(turn.now, &known) {
             Seen::New { superseded } => superseded,
@@ -78,8 +79,7 @@ impl Core {
             return self.refuse_unremembered(turn, message, id, mgcp::OVERLOADED);
         }
         let class = if verb == Some(Verb::Dlcx) { Class::Release } else { Class::Ordinary };
-        let room = settings.map_or(mgcp::SMALLEST_MAX_RESPONSE, |agent| agent.max_response) as u16;
-        let Ok(handle) = self.history.begin(turn.now, &Start { command: known, agent, class, room }) else {
+        let Ok(handle) = self.history.begin(turn.now, &Start { command: known, agent, class, room: room as u16 }) else {
             self.counters.add(Counter::HistoryFull);
             return self.refuse_unremembered(turn, message, id, mgcp::HISTORY_FULL);
         };
@@ -167,7 +167,7 @@ impl Core {
                 Outcome::Done
             }
             Verb::Rqnt => {
-                let plan = mgcp::request::validate(&self.calls, command, message.agent)?;
+                let plan = mgcp::request::validate(&self.calls, command)?;
                 self.apply_request(turn, message, endpoint, &plan, command);
                 Outcome::Done
             }
@@ -306,7 +306,7 @@ impl Core {
         if matches!(verb, None | Some(Verb::Auep | Verb::Aucx)) {
             return Preface::None;
         }
-        match self.plan.topology.lookup(EndpointName::local_of(name)) {
+        match self.plan.topology.lookup(local_of(name)) {
             Some(endpoint) => Preface::Endpoint(endpoint),
             None => Preface::Any,
         }

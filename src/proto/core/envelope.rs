@@ -1,7 +1,7 @@
 //! What cores say to each other: one-cache-line entries of the rings between them.
 
-use crate::proto::base::{AgentId, EndpointIndex, EndpointRange, FrameRef, TransactionId};
 use super::announce::Announcement;
+use crate::proto::base::{AgentId, EndpointIndex, EndpointRange, FrameRef, TransactionId};
 use crate::proto::endpoint::{ConnectionId, Service};
 use crate::proto::mgcp::Created;
 

@@ -6,15 +6,15 @@
 //! command. Every Prepare is answered by one Vote, every Decide by one Applied: only then is the frame with the command given back.
 //! Shares are worked on in slices.
 
+use super::Core;
 use super::command::Step;
 use super::envelope::{Envelope, JobId, Message};
+use super::jobs::Owner;
 use super::jobs::{Job, Wait};
 use super::outside::{Frames, Outside, Turn};
 use super::receive::text;
 use super::respond::{Final, Preface};
-use super::Core;
-use super::jobs::Owner;
-use crate::proto::base::{Counter, CoreId, EndpointRange, HexId, Time};
+use crate::proto::base::{CoreId, Counter, EndpointRange, HexId, Time};
 use crate::proto::codec::mgcp::{Command, Verb};
 use crate::proto::endpoint::Announcement as Told;
 use crate::proto::mgcp::request::{self, RequestPlan};
@@ -224,8 +224,7 @@ impl Core {
     pub(super) fn handle_shares<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>) {
         if self.shares.current.is_none() {
             let Some((core, job, message)) = self.shares.waiting.pop_front() else { return };
-            self.shares.current =
-                Some(Share { core, job, message, phase: Phase::Validating, cursor: Cursor::default(), reserved: 0 });
+            self.shares.current = Some(Share { core, job, message, phase: Phase::Validating, cursor: Cursor::default(), reserved: 0 });
         }
         let Some(share) = &self.shares.current else { return };
         let (core, job, message) = (share.core, share.job, share.message);

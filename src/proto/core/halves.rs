@@ -4,12 +4,12 @@
 //! can choose the same one (G-SHD-04). Of a pair the second half is made first and stays unseen until the first half is there too;
 //! either both appear or none (G-CRX-08, G-SHD-06).
 
+use super::Core;
 use super::command::Step;
 use super::envelope::{Envelope, JobId, Message};
 use super::jobs::{Job, Wait};
 use super::outside::{Frames, Outside, Turn};
 use super::receive::text;
-use super::Core;
 use crate::proto::base::{CoreId, Counter, EndpointIndex, Time};
 use crate::proto::codec::mgcp::{Command, EndpointName, Verb};
 use crate::proto::endpoint::{Announcement as Told, ConnectionId, ConnectionSlot, Remote};

@@ -1,13 +1,13 @@
 //! Connection commands on one endpoint: created, modified and deleted with the card's help, at once or when the card says so.
 
+use super::Core;
 use super::command::Step;
 use super::envelope::{Envelope, JobId, Message};
 use super::jobs::{Job, Owner, Wait};
 use super::outside::{Frames, Outside, Turn};
 use super::receive::text;
 use super::respond::{Final, Preface};
-use super::Core;
-use crate::proto::base::{AgentId, Counter, CoreId, EndpointIndex, EndpointRange, Time};
+use crate::proto::base::{AgentId, CoreId, Counter, EndpointIndex, EndpointRange, Time};
 use crate::proto::codec::mgcp::{Code, Command, Verb};
 use crate::proto::endpoint::ConnectionSlot;
 use crate::proto::mgcp::create::{self, Begun, Half};
@@ -140,9 +140,7 @@ impl Core {
     fn handle_indication<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, indication: Indication) {
         match indication {
             Indication::Opened { connection, result, .. } => {
-                let waits = |job: &Job| {
-                    matches!(job.wait, Wait::Opening(slot, _) | Wait::First(slot, ..) if slot == connection)
-                };
+                let waits = |job: &Job| matches!(job.wait, Wait::Opening(slot, _) | Wait::First(slot, ..) if slot == connection);
                 match self.jobs.find(waits) {
                     Some(job) => self.media_opened(turn, job, connection, result.ok()),
                     None => self.counters.add(Counter::CardStray),
@@ -154,8 +152,8 @@ impl Core {
                     None => self.counters.add(Counter::CardStray),
                 }
             }
-            Indication::Defect { facility, defect, present, skip_integration } => {
-                self.note_defect(turn, facility, defect, present, skip_integration);
+            Indication::Defect { facility, defect, present, at_once } => {
+                self.note_defect(turn, facility, defect, present, at_once);
             }
         }
     }
@@ -267,7 +265,13 @@ impl Core {
                 delete::disconnect(&mut self.calls, turn.now, slot);
                 self.take_down_second(turn, Some(second));
             }
-            Wait::Restart(_) | Wait::Modifying(..) | Wait::Votes(_) | Wait::Applying(_) | Wait::Late(_) | Wait::Search(..) | Wait::Second(..) => {}
+            Wait::Restart(_)
+            | Wait::Modifying(..)
+            | Wait::Votes(_)
+            | Wait::Applying(_)
+            | Wait::Late(_)
+            | Wait::Search(..)
+            | Wait::Second(..) => {}
         }
     }
 
@@ -281,9 +285,8 @@ impl Core {
 
     /// Aborts what waits for the card at `endpoint`.
     pub(super) fn abort_at<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, endpoint: EndpointIndex) {
-        let waits = |job: &Job| {
-            job.endpoint == Some(endpoint) && matches!(job.wait, Wait::Opening(..) | Wait::Modifying(..) | Wait::First(..))
-        };
+        let waits =
+            |job: &Job| job.endpoint == Some(endpoint) && matches!(job.wait, Wait::Opening(..) | Wait::Modifying(..) | Wait::First(..));
         while let Some(job) = self.jobs.find(waits) {
             self.abort(turn, job);
         }

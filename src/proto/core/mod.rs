@@ -28,7 +28,7 @@ pub use envelope::{Envelope, JobId, Message, SINGLE};
 pub use operator::{Answer, Ask, ConnectionView, EndpointView, Request, StateFilter};
 pub use outside::{Frames, Origin, Outside, Turn};
 
-use crate::proto::base::{Counter, Counters, CoreId, NameKey, Rng, Time};
+use crate::proto::base::{CoreId, Counter, Counters, NameKey, Rng, Time};
 use crate::proto::endpoint::{Endpoints, OwnedSpan, PoolLimits};
 use crate::proto::mgcp::Calls;
 use crate::proto::overload::Detector;
@@ -101,8 +101,7 @@ impl Core {
         let mut rng = Rng::new(seed);
         let limits = plan.limits;
         let owned: Vec<OwnedSpan> = plan.owned_spans(core).collect();
-        let pools =
-            PoolLimits { connections: limits.connections, blob_blocks: limits.blob_blocks, entities: limits.entities };
+        let pools = PoolLimits { connections: limits.connections, blob_blocks: limits.blob_blocks, entities: limits.entities };
         let endpoints = Endpoints::new(&owned, pools, rng.fork("connections").next());
         let names = NameKey::new([rng.next(), rng.next()]);
         let timers = settings.timers.transaction();
@@ -177,7 +176,6 @@ impl Core {
         self.calls
             .card
             .deadline()
-            .unwrap_or(Time::NEVER)
             .min(self.jobs.deadline())
             .min(self.outgoing.deadline())
             .min(self.history.deadline())

@@ -1,17 +1,17 @@
 //! Commands of this core's own: RestartInProgress on the lead core, DeleteConnection when a span dies; and finals that wait for their
 //! `000` (RFC 3435 3.5.6, 4.3).
 
+use super::Core;
 use super::envelope::Message;
 use super::outside::{Frames, Origin, Outside, Turn};
 use super::receive::text;
-use super::Core;
 use crate::proto::base::{AgentId, Counter, EndpointIndex, Time, TransactionId};
 use crate::proto::codec::mgcp::Response;
 use crate::proto::endpoint::{Connection, EntityId};
 use crate::proto::mgcp;
 use crate::proto::transaction::finals::{Final, Repeat};
 use crate::proto::transaction::history;
-use crate::proto::transaction::outgoing::{ADDRESSES, Answer, Due, Outcome};
+use crate::proto::transaction::outgoing::{ADDRESSES, Answer, Due};
 use crate::proto::trunk::MediaReport;
 use std::net::SocketAddr;
 
@@ -30,7 +30,7 @@ impl Core {
         let Ok(response) = Response::parse(text(turn.frames, message)) else {
             return self.counters.add(Counter::DroppedUnreadable);
         };
-        let acknowledge = match self.outgoing.handle_response(turn.now, code, id, response.acknowledgement_wanted()) {
+        let acknowledge = match self.outgoing.handle_response(turn.now, code, id, response.asks_confirmation()) {
             Answer::Provisional { .. } => return self.counters.add(Counter::ResponsesMatched),
             Answer::Stray { acknowledge } => {
                 self.counters.add(Counter::ResponsesUnmatched);
@@ -80,14 +80,7 @@ impl Core {
     }
 
     /// A final that asked for an acknowledgement was sent (G-ACK-08).
-    pub(super) fn await_acknowledgement(
-        &mut self,
-        now: Time,
-        handle: history::Handle,
-        agent: AgentId,
-        id: TransactionId,
-        origin: Origin,
-    ) {
+    pub(super) fn await_acknowledgement(&mut self, now: Time, handle: history::Handle, agent: AgentId, id: TransactionId, origin: Origin) {
         let response = Final { handle, id, agent, to: origin.from, user: u64::from(origin.local) };
         // Without room it is repeated when the command is, like any other.
         self.finals.add(now, response, &self.outgoing.round_trip(agent));

@@ -1,11 +1,10 @@
 //! From a datagram to its messages, and each message to the core it belongs to (RFC 3435 3.5.5; design section 3, steps 2 and 3).
 
+use super::Core;
 use super::datagrams::Datagram;
 use super::envelope::{Envelope, Message, SINGLE};
 use super::outside::{Frames, Outside, Turn};
-use super::Core;
 use crate::proto::base::{AgentId, CoreId, Counter, FrameRef, TransactionId};
-use crate::proto::codec::mgcp::EndpointName;
 use crate::proto::codec::peek::{self, Peek};
 
 impl Core {
@@ -13,7 +12,7 @@ impl Core {
     pub fn handle_datagram<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, frame: FrameRef) {
         self.counters.add(Counter::DatagramsReceived);
         let origin = turn.frames.origin(frame);
-        self.detector.observe(turn.now, turn.now.since(origin.arrival));
+        self.detector.record(turn.now, turn.now.since(origin.arrival));
         match self.settings.agent_at(origin.from.ip()) {
             Some(agent) => self.open_datagram(turn, frame, agent),
             None => {
@@ -58,8 +57,7 @@ impl Core {
             Some((range, peeked)) if left > 0 => {
                 datagram.next = next + range.end;
                 datagram.left -= 1;
-                let message =
-                    Message { frame, start: (next + range.start) as u16, end: (next + range.end) as u16, datagram: slot, agent };
+                let message = Message { frame, start: (next + range.start) as u16, end: (next + range.end) as u16, datagram: slot, agent };
                 self.route(turn, message, peeked);
             }
             more => {
@@ -79,7 +77,7 @@ impl Core {
                 self.finish(turn, message);
                 return;
             }
-            Peek::Command { endpoint, .. } => self.plan.home(EndpointName::local_of(endpoint)),
+            Peek::Command { endpoint, .. } => self.plan.home(local_of(endpoint)),
             // The id of an acknowledgement is the agent's: it is looked up here first, if anything is remembered here.
             Peek::Response { code: 0, .. } if self.plan.ordinal(self.id).is_some() => self.id,
             Peek::Response { id, .. } => self.plan.sender(id),
@@ -147,6 +145,14 @@ impl Core {
                 self.must_tell(turn, owner, envelope);
             }
         }
+    }
+}
+
+/// The local part of a name as written: what stands before the last `@`.
+pub(super) fn local_of(name: &[u8]) -> &[u8] {
+    match memchr::memrchr(b'@', name) {
+        Some(at) => name.get(..at).unwrap_or_default(),
+        None => name,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Calls, PACKAGE_UNKNOWN, Refused};
 use crate::proto::base::EndpointIndex;
-use crate::proto::codec::mgcp::{Command, Law as LawText};
+use crate::proto::codec::mgcp::{Command, Encoding as LawText};
 use crate::proto::endpoint::Law;
 
 /// What to configure: the line coding, when given (G-EPC-02, G-EPC-03).
@@ -17,9 +17,9 @@ pub fn validate(_calls: &Calls, command: &Command<'_>) -> Result<ConfigurePlan, 
     if bearer.packages().next().is_some() {
         return Err(PACKAGE_UNKNOWN);
     }
-    Ok(bearer.law.map(|law| match law {
-        LawText::A => Law::A,
-        LawText::Mu => Law::Mu,
+    Ok(bearer.encoding.map(|law| match law {
+        LawText::ALaw => Law::A,
+        LawText::MuLaw => Law::Mu,
     }))
 }
 

@@ -2,8 +2,9 @@
 
 use super::{Calls, DESCRIPTION_UNSUPPORTED, IRRECONCILABLE, Refused};
 use crate::proto::codec::mgcp::Command;
-use crate::proto::codec::sdp::{self, Session};
+use crate::proto::codec::sdp::{Address, Session};
 use crate::proto::endpoint::{Connection, ConnectionId, Encoding, Encodings, Network, Options, Remote};
+use std::net::IpAddr;
 
 /// A remote description: where media goes and what the far end can do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -15,25 +16,20 @@ pub(super) struct Described {
 /// Reads the description of `command`, if it has one: 509 malformed, 505 unsupported, 506 against `options`.
 pub(super) fn remote(calls: &Calls, command: &Command<'_>, options: &Options) -> Result<Option<Described>, Refused> {
     let Some(text) = command.description else { return Ok(None) };
-    let session = Session::parse(text).map_err(|error| Refused { code: error.code(), text: error.text() })?;
-    let described = match session.media() {
-        sdp::Media::Rtp { address, port } => {
-            if options.network == Some(Network::Local) {
-                return Err(IRRECONCILABLE);
-            }
-            let known = session.formats().filter_map(|format| match format.name {
-                Some(name) => Encoding::by_name(name),
-                None => Encoding::by_payload_type(format.payload_type),
-            });
-            Described { remote: Remote::Rtp((address, port).into()), encodings: known.collect() }
-        }
-        sdp::Media::Local { endpoint, connection } => {
-            if options.network == Some(Network::Internet) {
-                return Err(IRRECONCILABLE);
-            }
-            let endpoint = calls.plan.topology.lookup(endpoint).ok_or(DESCRIPTION_UNSUPPORTED)?;
-            let connection = connection.and_then(|id| ConnectionId::from_hex(&id)).unwrap_or_default();
-            Described { remote: Remote::Local(endpoint, connection), encodings: calls.settings.encodings }
+    let session = Session::parse(text)?;
+    let encodings = || session.formats().filter_map(|format| Encoding::by_name(format.encoding?.name)).collect();
+    let rtp = |address: IpAddr| match options.network {
+        Some(Network::Local) => Err(IRRECONCILABLE),
+        _ => Ok(Described { remote: Remote::Rtp((address, session.port).into()), encodings: encodings() }),
+    };
+    let described = match session.address {
+        Address::Ip4(address) => rtp(address.into())?,
+        Address::Ip6(address) => rtp(address.into())?,
+        Address::Local(_) if options.network == Some(Network::Internet) => return Err(IRRECONCILABLE),
+        Address::Local(name) => {
+            let endpoint = calls.plan.topology.lookup(name).ok_or(DESCRIPTION_UNSUPPORTED)?;
+            let connection = session.local_connection.and_then(|id| ConnectionId::from_hex(&id)).unwrap_or_default();
+            Described { remote: Remote::Local(endpoint, connection), encodings: encodings() }
         }
     };
     Ok(Some(described))

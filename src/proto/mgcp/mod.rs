@@ -15,7 +15,7 @@ mod write;
 pub use create::CreatePlan;
 pub use modify::ModifyPlan;
 pub use write::{
-    Restart, write_audit, write_gateway_delete, write_outcome, write_provisional, write_refusal, write_restart,
+    Restart, write_acknowledgement, write_audit, write_gateway_delete, write_outcome, write_provisional, write_refusal, write_restart,
 };
 
 use crate::proto::base::{Counters, EndpointIndex};
@@ -65,8 +65,7 @@ const fn refuse(code: u16, text: &'static str) -> Refused {
     Refused { code, text }
 }
 
-/// The smallest `max_response`, in bytes: MGCP datagrams of 4000 bytes must be supported (RFC 3435 3.5.4).
-pub const SMALLEST_MAX_RESPONSE: usize = 4000;
+pub use crate::proto::plan::SMALLEST_MAX_RESPONSE;
 
 // One place for every code the gateway gives that is not about syntax (the codec has its own table).
 /// No endpoint has this name.
@@ -156,8 +155,22 @@ impl From<Refusal> for Refused {
 /// The refusal with `code`, as another core reported it.
 pub fn refused_by_code(code: u16) -> Refused {
     const KNOWN: &[Refused] = &[
-        OUT_OF_SERVICE, FACILITY_FAILED, RESTARTING, TOO_MANY_WAITING, TIME_LIMIT, ABORTED, NOTHING_FREE, TOO_MANY_CONNECTIONS,
-        NO_COMMON_ENCODING, PACKAGE_UNKNOWN, OPTION_VALUE, REMOTE_MISSING, ENTITY_REFUSED, ENDPOINT_UNKNOWN, WILDCARD_BUSY, SECOND_REFUSED,
+        OUT_OF_SERVICE,
+        FACILITY_FAILED,
+        RESTARTING,
+        TOO_MANY_WAITING,
+        TIME_LIMIT,
+        ABORTED,
+        NOTHING_FREE,
+        TOO_MANY_CONNECTIONS,
+        NO_COMMON_ENCODING,
+        PACKAGE_UNKNOWN,
+        OPTION_VALUE,
+        REMOTE_MISSING,
+        ENTITY_REFUSED,
+        ENDPOINT_UNKNOWN,
+        WILDCARD_BUSY,
+        SECOND_REFUSED,
     ];
     KNOWN.iter().copied().find(|known| known.code == code).unwrap_or(refuse(code, "refused by another part of the gateway"))
 }
@@ -226,4 +239,3 @@ pub fn in_service(calls: &Calls, endpoint: EndpointIndex) -> Result<(), Refused>
         (false, _) => Err(OUT_OF_SERVICE),
     }
 }
-

@@ -62,13 +62,7 @@ pub fn validate(calls: &Calls, command: &Command<'_>, endpoint: EndpointIndex) -
 }
 
 /// Asks the card; the connection stays as it is until the card agrees.
-pub fn begin(
-    calls: &mut Calls,
-    now: Time,
-    slot: ConnectionSlot,
-    plan: &ModifyPlan,
-    command: &Command<'_>,
-) -> Result<Modified, Refused> {
+pub fn begin(calls: &mut Calls, now: Time, slot: ConnectionSlot, plan: &ModifyPlan, command: &Command<'_>) -> Result<Modified, Refused> {
     let Some(connection) = calls.endpoints.connections.get(slot) else { return Err(NO_MEDIA) };
     let changed = Connection {
         mode: plan.mode,

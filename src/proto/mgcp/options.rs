@@ -38,12 +38,7 @@ pub(super) fn given(command: &Command<'_>) -> Result<Options, Refused> {
 
 /// What the connection may send and receive, and its packetization period, from the options `given` in this command, those `kept`
 /// and the encodings the far end offers (G-LCO-03, G-LCO-04, G-LCO-14..16).
-pub(super) fn choose(
-    calls: &Calls,
-    given: &Options,
-    kept: &Options,
-    remote: Option<&Encodings>,
-) -> Result<(Encodings, u16), Refused> {
+pub(super) fn choose(calls: &Calls, given: &Options, kept: &Options, remote: Option<&Encodings>) -> Result<(Encodings, u16), Refused> {
     let mut internal = calls.settings.encodings;
     // Bandwidth restricts the choice only where no list was given: a listed codec may exceed it.
     if let (None, Some((_, kbits))) = (given.encodings, given.bandwidth_kbits) {

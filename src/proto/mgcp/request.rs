@@ -53,7 +53,7 @@ pub fn validate(calls: &Calls, command: &Command<'_>) -> Result<RequestPlan, Ref
         None => EntityPlan::Keep,
         Some(None) => EntityPlan::Clear,
         Some(Some(entity)) => {
-            let Some(agent) = calls.settings.agent_named(entity.domain_text()) else {
+            let Some(agent) = calls.settings.agent_named(&entity) else {
                 calls.counters.add(Counter::RedirectRefused);
                 return Err(ENTITY_REFUSED);
             };

@@ -203,12 +203,7 @@ fn payload(encoding: Option<Encoding>) -> sdp::Payload<'static> {
     match encoding {
         Some(encoding) => {
             let facts = encoding.facts();
-            sdp::Payload {
-                payload_type: encoding.payload_type(),
-                name: facts.name.as_bytes(),
-                clock_rate: facts.clock,
-                parameters: b"",
-            }
+            sdp::Payload { payload_type: encoding.payload_type(), name: facts.name.as_bytes(), clock_rate: facts.clock, parameters: b"" }
         }
         None => sdp::Payload { payload_type: 0, name: b"", clock_rate: 0, parameters: b"" },
     }

@@ -128,14 +128,8 @@ pub enum Defect {
 
 impl Defect {
     /// Every defect, gravest first.
-    pub const ALL: [Defect; 6] = [
-        Defect::CardFailure,
-        Defect::LossOfSignal,
-        Defect::AlarmIndication,
-        Defect::LossOfFrame,
-        Defect::RemoteAlarm,
-        Defect::Loopback,
-    ];
+    pub const ALL: [Defect; 6] =
+        [Defect::CardFailure, Defect::LossOfSignal, Defect::AlarmIndication, Defect::LossOfFrame, Defect::RemoteAlarm, Defect::Loopback];
 
     /// The word operators use.
     pub const fn name(self) -> &'static str {
