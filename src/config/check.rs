@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use super::defaults::*;
 use super::file::{Findings, Raw};
-use super::plan::{CpuFacts, cpu_faults};
+use super::plan::{CpuFacts, History, cpu_faults};
 use super::types::{Card, Law, RsipForm, Sources, SpanKind};
 use super::valid::{Config, Layout, Span};
 use super::value::{Auto, Bytes, duration_text};
 
+/// The largest history of a core: far beyond any use, it catches slips.
+const HISTORY_MAX: Bytes = Bytes(16 << 30);
 /// The propagation delay T-HIST must leave room for beyond T-MAX (RFC 3435 4.3).
 const PROPAGATION: Duration = Duration::from_secs(10);
 
@@ -246,6 +248,12 @@ fn check_media(raw: &Raw, findings: &mut Findings<'_>) {
 
 fn check_limits(raw: &Raw, findings: &mut Findings<'_>) {
     let (limits, overload) = (&raw.limits, &raw.overload);
+    let history = History { rate: limits.history_rate, t_hist: raw.timers.t_hist, bytes: limits.history_bytes };
+    if history.octets() > HISTORY_MAX.0 {
+        let one = History { rate: 1, ..history }.octets().max(1);
+        let problem = format!("must be at most {}: {HISTORY_MAX} of history a core, rate x t_hist x history_bytes", HISTORY_MAX.0 / one);
+        findings.cross("limits.history_rate", &["timers.t_hist", "limits.history_bytes"], &limits.history_rate, problem);
+    }
     if limits.stall_exit <= limits.stall_alarm {
         let problem = format!("must be above limits.stall_alarm = {}", duration_text(limits.stall_alarm));
         findings.cross("limits.stall_exit", &["limits.stall_alarm"], &limits.stall_exit, problem);
@@ -256,7 +264,7 @@ fn check_limits(raw: &Raw, findings: &mut Findings<'_>) {
     }
 }
 
-/// One [`Span`] for each unit of each entry. Units up to 999 of three kinds bound the gateway to 725,274 endpoints.
+/// One [`Span`] for each unit of each entry. Units up to 999 of three kinds bound the gateway to 726,273 endpoints.
 fn check_spans(raw: &Raw, findings: &mut Findings<'_>) -> Vec<Span> {
     if raw.spans.is_empty() && !findings.stands("span[1]") && !findings.at_fault("span") {
         findings.table("span", "is missing; at least one [[span]] must say what the gateway serves");
@@ -451,7 +459,7 @@ mod tests {
         assert_eq!(more("[[span]]\nkind = \"t3\"\nunit = \"2-999\"\n").unwrap().spans.len(), 999);
         let rest = ["t1", "e1"].map(|kind| format!("[[span]]\nkind = \"{kind}\"\nunit = \"1-999\"\n")).concat();
         let most = more(&format!("[[span]]\nkind = \"t3\"\nunit = \"2-999\"\n{rest}")).unwrap();
-        assert_eq!(most.lines().map(|line| line.endpoints).sum::<u32>(), 725_274);
+        assert_eq!(most.lines().map(|line| line.endpoints).sum::<u32>(), 726_273);
     }
 
     #[test]
@@ -474,6 +482,8 @@ mod tests {
         refused(&small, "must be at least 256KiB");
         refused(&[("media_ports", "media_ports = \"2000-2999\"")], "must not hold port 2427");
         refused(&[("stall_exit", "stall_exit = \"1s\""), ("stall_alarm", "stall_alarm = \"2s\"")], "must be above limits.stall_alarm = 2s");
+        let slip = ("history_rate", "history_rate = 500000");
+        refused(&[slip, ("history_bytes", "history_bytes = 4096")], "must be at most 139810: 16GiB of history a core");
         refused(&[("leave", "leave = \"20ms\"")], "must be below overload.enter = 20ms");
     }
 

@@ -168,14 +168,13 @@ register! {
 
     /// A trunk span, or several of a kind. One table for each.
     SpanEntry = "span" {
-        /// `"t3"`: 28 T1 of 24 channels, `ds/ds3-1/ds1-5/17`. `"t1"`: 24 channels, `ds/ds1-5/17`. `"e1"`: 30 channels, `ds/e1-5/17`
-        /// (timeslot 16 carries signalling, so 1..15 and 17..31).
+        /// `"t3"`: 28 T1 of 24 channels, `ds/ds3-1/ds1-5/17`. `"t1"`: 24 channels, `ds/ds1-5/17`. `"e1"`: 31 channels, `ds/e1-5/17`.
         kind: SpanKind = required in (); restart
         /// The number in its name: `1`, or `"1-16"` for sixteen alike.
         unit: Units = required in (); restart
         /// The card it is on.
         card: Card = (Card::Sim) in (); restart
-        /// Whether channel 24 of each T1 carries common channel signalling and so is no endpoint. An E1 never counts its timeslot 16.
+        /// Whether a channel carries common-channel signalling and so is no endpoint: 24 of each T1 (RFC 4805), 16 of an E1.
         common_channel: bool = false in (); restart
         /// The companding law of its channels. `"auto"`: A-law for an E1, mu-law else (ITU-T G.711).
         law: Auto<Law> = (Auto::Auto) in (); restart

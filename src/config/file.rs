@@ -74,6 +74,8 @@ pub(super) trait Section: Sized {
 pub(super) struct Findings<'a> {
     name: &'a str,
     text: &'a str,
+    /// Where each line begins.
+    lines: Vec<usize>,
     errors: Vec<ConfigError>,
     places: BTreeMap<String, Range<usize>>,
     failed: BTreeSet<String>,
@@ -81,7 +83,8 @@ pub(super) struct Findings<'a> {
 
 impl<'a> Findings<'a> {
     pub fn new(name: &'a str, text: &'a str) -> Findings<'a> {
-        Findings { name, text, errors: Vec::new(), places: BTreeMap::new(), failed: BTreeSet::new() }
+        let lines = std::iter::once(0).chain(memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| at + 1)).collect();
+        Findings { name, text, lines, errors: Vec::new(), places: BTreeMap::new(), failed: BTreeSet::new() }
     }
 
     /// Reports one error at `span`.
@@ -132,14 +135,17 @@ impl<'a> Findings<'a> {
         self.failed.range(path.to_owned()..).next().is_some_and(|key| key.starts_with(path))
     }
 
-    /// `Ok` when nothing was found, else all of it in the order of the lines.
-    pub fn verdict(mut self) -> Result<(), Errors> {
+    /// `config` when nothing was found, else all of it in the order of the lines.
+    pub fn verdict<T>(mut self, config: Option<T>) -> Result<T, Errors> {
         self.errors.sort_by_key(|error| error.line.unwrap_or(usize::MAX));
-        if self.errors.is_empty() { Ok(()) } else { Err(Errors(self.errors)) }
+        match config {
+            Some(config) if self.errors.is_empty() => Ok(config),
+            _ => Err(Errors(self.errors)),
+        }
     }
 
     fn line(&self, offset: usize) -> usize {
-        1 + self.text.bytes().take(offset).filter(|&b| b == b'\n').count()
+        self.lines.partition_point(|&start| start <= offset)
     }
 
     /// The text at `span`, on one line, shortened.

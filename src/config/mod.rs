@@ -67,8 +67,7 @@ pub fn check_file(path: &Path, facts: &CpuFacts) -> Result<(Config, Plan), Error
 fn examine(text: &str, name: &str, facts: Option<&CpuFacts>) -> Result<Config, Errors> {
     let mut findings = Findings::new(name, text);
     let config = file::read(&mut findings).map(|raw| check::check(raw, facts, &mut findings));
-    findings.verdict()?;
-    config.ok_or(Errors(Vec::new()))
+    findings.verdict(config)
 }
 
 /// The file's name and text; a file that cannot be read is an error like any other.
@@ -96,7 +95,7 @@ mod tests {
         let facts = CpuFacts { cpus: vec![(0, 0), (1, 0), (2, 1), (3, 1)] };
         let mut rng = Rng::new(2427);
         let (mut accepted, mut refused) = (0, 0);
-        for _ in 0..1500 {
+        for _ in 0..3000 {
             let text = mutated(&mut rng);
             match check_text(&text, "mutant", &facts) {
                 Ok((config, plan)) => {

@@ -18,6 +18,14 @@ pub struct CpuFacts {
     pub cpus: Vec<(u16, u16)>,
 }
 
+impl FromIterator<(usize, usize)> for CpuFacts {
+    /// From pairs of CPU and NUMA node; numbers beyond 65,535, which no kernel has, are left out.
+    fn from_iter<I: IntoIterator<Item = (usize, usize)>>(cpus: I) -> CpuFacts {
+        let narrow = |(cpu, node)| Some((u16::try_from(cpu).ok()?, u16::try_from(node).ok()?));
+        CpuFacts { cpus: cpus.into_iter().filter_map(narrow).collect() }
+    }
+}
+
 words! {
     /// What a core does.
     Role {
@@ -184,9 +192,11 @@ pub(super) fn cpu_faults(cores: &Cores, facts: &CpuFacts) -> Vec<CpuFault> {
         Layout::Split { transport, shard } => usize::from(transport) + usize::from(shard),
     };
     if pool.is_empty() && faults.is_empty() {
-        let faults_key = if cores.housekeeping_cpu.is_some() { "cores.housekeeping_cpu" } else { "cores.cpus" };
-        let value = if cores.housekeeping_cpu.is_some() { cores.housekeeping_cpu.show() } else { cores.cpus.show() };
-        faults.push(CpuFault { key: faults_key.into(), value, problem: format!("must leave a CPU for the cores; there are {all}") });
+        let (key, value) = match cores.housekeeping_cpu {
+            Some(cpu) => ("cores.housekeeping_cpu", cpu.show()),
+            None => ("cores.cpus", cores.cpus.show()),
+        };
+        faults.push(CpuFault { key: key.into(), value, problem: format!("must leave a CPU for the cores; there are: {all}") });
     } else if cores.busy_poll == BusyPoll::Always && needed > pool.len() && faults.is_empty() {
         let problem = format!("must not be \"always\" with {needed} cores on {} CPUs: they would starve each other", pool.len());
         faults.push(CpuFault { key: "cores.busy_poll".into(), value: cores.busy_poll.show(), problem });
@@ -340,7 +350,7 @@ mod tests {
     use crate::config::check_text;
 
     fn facts(nodes: &[u16]) -> CpuFacts {
-        CpuFacts { cpus: nodes.iter().enumerate().map(|(cpu, node)| (cpu as u16, *node)).collect() }
+        nodes.iter().map(|node| usize::from(*node)).enumerate().collect()
     }
 
     fn planned(change: impl FnOnce(&mut Config), nodes: &[u16]) -> Plan {
@@ -411,12 +421,21 @@ mod tests {
             ("cpus = [1, 9]", "cores.cpus[2] = 9: must be a CPU the process may use: 0-3"),
             ("numa_nodes = [2]", "cores.numa_nodes[1] = 2: must be a node with CPUs the process may use: 0-1"),
             ("housekeeping_cpu = 4", "cores.housekeeping_cpu = 4: must be a CPU the process may use: 0-3, or \"off\""),
+            ("numa_nodes = [1]\nhousekeeping_cpu = 1\nboth = 3\nbusy_poll = \"always\"", "with 3 cores on 2 CPUs"),
             ("both = 5\nbusy_poll = \"always\"", "cores.busy_poll = \"always\": must not be \"always\" with 5 cores on 4 CPUs"),
         ];
         for (table, wanted) in cases {
             let text = error(table);
             assert!(text.contains(wanted) && text.starts_with("t:"), "{table}\n{text}");
         }
+    }
+
+    #[test]
+    fn a_machine_without_cpus_for_the_cores_is_refused() {
+        let mut config = Config::default_embedded();
+        assert!(plan(&config, &facts(&[])).unwrap_err().to_string().contains("cores.cpus = \"auto\": must leave a CPU"));
+        config.cores.housekeeping_cpu = Some(0);
+        assert!(plan(&config, &facts(&[0])).unwrap_err().to_string().contains("cores.housekeeping_cpu = 0: must leave a CPU"));
     }
 
     #[test]

@@ -59,7 +59,7 @@ words! {
         T3 = "t3",
         /// 24 channels.
         T1 = "t1",
-        /// 30 channels.
+        /// 31 channels.
         E1 = "e1",
     }
 

@@ -99,7 +99,7 @@ pub struct Span {
     pub unit: u16,
     /// The card it is on.
     pub card: Card,
-    /// Whether channel 24 of each T1 carries signalling and is no endpoint.
+    /// Whether a channel of each line carries signalling and is no endpoint: 24 of a T1, 16 of an E1.
     pub common_channel: bool,
     /// The companding law of its channels.
     pub law: Law,
@@ -135,11 +135,8 @@ impl Span {
     /// The T1 or E1 it consists of.
     pub fn lines(&self) -> impl Iterator<Item = Line> + use<> {
         let (name, kind, own) = (self.name(), self.kind, self.unit);
-        let endpoints = match (kind, self.common_channel) {
-            (SpanKind::E1, _) => 30,
-            (_, false) => 24,
-            (_, true) => 23,
-        };
+        let channels = if kind == SpanKind::E1 { 31 } else { 24 };
+        let endpoints = channels - u32::from(self.common_channel);
         let units = if kind == SpanKind::T3 { 1..=T1_PER_T3 } else { own..=own };
         units.map(move |unit| {
             let name = if kind == SpanKind::T3 { format!("{name}/ds1-{unit}") } else { name.clone() };
