@@ -21,6 +21,7 @@ pub(super) fn check(raw: Raw, facts: Option<&CpuFacts>, findings: &mut Findings<
     check_gateway(&raw, findings);
     check_agents(&raw, findings);
     check_timers(&raw, findings);
+    check_order(&raw, findings);
     check_transport(&raw, findings);
     check_media(&raw, findings);
     check_limits(&raw, findings);
@@ -156,65 +157,6 @@ fn check_timers(raw: &Raw, findings: &mut Findings<'_>) {
     if t.max2 <= t.max1 {
         findings.cross("timers.max2", &["timers.max1"], &t.max2, format!("must be above timers.max1 = {} (RFC 3435 4.3)", t.max1));
     }
-    let below_history = format!("must be below timers.t_hist = {}", duration_text(t.t_hist));
-    let ordered = [
-        ("timers.transaction_limit", &t.transaction_limit, "timers.t_hist", t.transaction_limit < t.t_hist, below_history.clone()),
-        ("timers.longtran", &t.longtran, "timers.t_hist", t.longtran < t.t_hist, below_history),
-        (
-            "timers.provisional_after",
-            &t.provisional_after,
-            "timers.transaction_limit",
-            t.provisional_after < t.transaction_limit,
-            format!("must be below timers.transaction_limit = {}", duration_text(t.transaction_limit)),
-        ),
-        (
-            "timers.vote_deadline",
-            &t.vote_deadline,
-            "timers.transaction_limit",
-            t.vote_deadline < t.transaction_limit,
-            format!("must be below timers.transaction_limit = {}", duration_text(t.transaction_limit)),
-        ),
-        (
-            "timers.rto_min",
-            &t.rto_min,
-            "timers.rto_max",
-            t.rto_min <= t.rto_max,
-            format!("must be at most timers.rto_max = {}", duration_text(t.rto_max)),
-        ),
-        (
-            "timers.rto_initial",
-            &t.rto_initial,
-            "timers.rto_max",
-            t.rto_initial <= t.rto_max,
-            format!("must be at most timers.rto_max = {}", duration_text(t.rto_max)),
-        ),
-        (
-            "timers.rto_initial",
-            &t.rto_initial,
-            "timers.rto_min",
-            t.rto_initial >= t.rto_min,
-            format!("must be at least timers.rto_min = {}", duration_text(t.rto_min)),
-        ),
-        (
-            "timers.tdinit",
-            &t.tdinit,
-            "timers.tdmax",
-            t.tdinit <= t.tdmax,
-            format!("must be at most timers.tdmax = {}", duration_text(t.tdmax)),
-        ),
-        (
-            "timers.tdmin",
-            &t.tdmin,
-            "timers.tdmax",
-            t.tdmin <= t.tdmax,
-            format!("must be at most timers.tdmax = {}", duration_text(t.tdmax)),
-        ),
-    ];
-    for (key, value, other, holds, problem) in ordered {
-        if !holds {
-            findings.cross(key, &[other], value, problem);
-        }
-    }
     let t3 = raw.spans.iter().any(|(_, span)| span.kind == SpanKind::T3);
     if t3 && t.alarm_clear < PROPAGATION {
         findings.cross("timers.alarm_clear", &[], &t.alarm_clear, "must be 10s..=20s with a T3 (RFC 3896 2.4.3)");
@@ -247,20 +189,36 @@ fn check_media(raw: &Raw, findings: &mut Findings<'_>) {
 }
 
 fn check_limits(raw: &Raw, findings: &mut Findings<'_>) {
-    let (limits, overload) = (&raw.limits, &raw.overload);
+    let limits = &raw.limits;
     let history = History { rate: limits.history_rate, t_hist: raw.timers.t_hist, bytes: limits.history_bytes };
     if history.octets() > HISTORY_MAX.0 {
         let one = History { rate: 1, ..history }.octets().max(1);
         let problem = format!("must be at most {}: {HISTORY_MAX} of history a core, rate x t_hist x history_bytes", HISTORY_MAX.0 / one);
         findings.cross("limits.history_rate", &["timers.t_hist", "limits.history_bytes"], &limits.history_rate, problem);
     }
-    if limits.stall_exit <= limits.stall_alarm {
-        let problem = format!("must be above limits.stall_alarm = {}", duration_text(limits.stall_alarm));
-        findings.cross("limits.stall_exit", &["limits.stall_alarm"], &limits.stall_exit, problem);
-    }
-    if overload.leave >= overload.enter {
-        let problem = format!("must be below overload.enter = {}", duration_text(overload.enter));
-        findings.cross("overload.leave", &["overload.enter"], &overload.leave, problem);
+}
+
+/// Times of which one must be shorter than another.
+fn check_order(raw: &Raw, findings: &mut Findings<'_>) {
+    let (t, limits, overload) = (&raw.timers, &raw.limits, &raw.overload);
+    let (below, up_to) = (true, false);
+    let pairs = [
+        ("timers.transaction_limit", t.transaction_limit, below, "timers.t_hist", t.t_hist),
+        ("timers.longtran", t.longtran, below, "timers.t_hist", t.t_hist),
+        ("timers.provisional_after", t.provisional_after, below, "timers.transaction_limit", t.transaction_limit),
+        ("timers.vote_deadline", t.vote_deadline, below, "timers.transaction_limit", t.transaction_limit),
+        ("timers.rto_min", t.rto_min, up_to, "timers.rto_initial", t.rto_initial),
+        ("timers.rto_initial", t.rto_initial, up_to, "timers.rto_max", t.rto_max),
+        ("timers.tdinit", t.tdinit, up_to, "timers.tdmax", t.tdmax),
+        ("timers.tdmin", t.tdmin, up_to, "timers.tdmax", t.tdmax),
+        ("limits.stall_alarm", limits.stall_alarm, below, "limits.stall_exit", limits.stall_exit),
+        ("overload.leave", overload.leave, below, "overload.enter", overload.enter),
+    ];
+    for (key, value, strictly, other, bound) in pairs {
+        if value > bound || (strictly && value == bound) {
+            let relation = if strictly { "below" } else { "at most" };
+            findings.cross(key, &[other], &value, format!("must be {relation} {other} = {}", duration_text(bound)));
+        }
     }
 }
 
@@ -388,7 +346,7 @@ mod tests {
         refused(&[("longtran", "longtran = \"60s\"")], "must be below timers.t_hist = 30s");
         refused(&[("provisional_after", "provisional_after = \"10s\"")], "must be below timers.transaction_limit = 10s");
         refused(&[("vote_deadline", "vote_deadline = \"10s\"")], "must be below timers.transaction_limit = 10s");
-        refused(&[("rto_initial", "rto_initial = \"50ms\"")], "must be at least timers.rto_min = 100ms");
+        refused(&[("rto_min", "rto_min = \"300ms\"")], "timers.rto_min = \"300ms\": must be at most timers.rto_initial = 200ms");
         refused(&[("rto_max", "rto_max = \"150ms\""), ("rto_initial", "rto_initial = \"160ms\"")], "must be at most timers.rto_max");
         refused(
             &[("tdmin", "tdmin = \"300s\""), ("tdmax", "tdmax = \"200s\"")],
@@ -481,7 +439,10 @@ mod tests {
         let small = [("receive_buffer", "receive_buffer = \"64KiB\""), ("receive_frame_bytes", "receive_frame_bytes = 65536")];
         refused(&small, "must be at least 256KiB");
         refused(&[("media_ports", "media_ports = \"2000-2999\"")], "must not hold port 2427");
-        refused(&[("stall_exit", "stall_exit = \"1s\""), ("stall_alarm", "stall_alarm = \"2s\"")], "must be above limits.stall_alarm = 2s");
+        refused(
+            &[("stall_exit", "stall_exit = \"1s\""), ("stall_alarm", "stall_alarm = \"2s\"")],
+            "limits.stall_alarm = \"2s\": must be below limits.stall_exit = 1s",
+        );
         let slip = ("history_rate", "history_rate = 500000");
         refused(&[slip, ("history_bytes", "history_bytes = 4096")], "must be at most 139810: 16GiB of history a core");
         refused(&[("leave", "leave = \"20ms\"")], "must be below overload.enter = 20ms");
@@ -494,10 +455,10 @@ mod tests {
             ("t_max", "t_max = \"40s\""),
             ("max1", "max1 = 0"),
             ("busy_poll", "busy_pol = \"off\""),
-            ("stall_exit", "stall_exit = \"400ms\""),
+            ("leave", "leave = \"1s\""),
         ]);
         let keys: Vec<_> = found.iter().filter_map(|line| line.split(": ").nth(1)).collect();
-        let wanted = ["gateway.domain = 5", "cores.busy_pol", "timers.t_max = \"40s\"", "timers.max1 = 0", "limits.stall_exit = \"400ms\""];
+        let wanted = ["gateway.domain = 5", "cores.busy_pol", "timers.t_max = \"40s\"", "timers.max1 = 0", "overload.leave = \"1s\""];
         assert_eq!(keys, wanted, "{found:#?}");
     }
 }

@@ -193,7 +193,7 @@ register! {
         max1: u8 = 5 in 1..=20; reload
         /// Max2: repeats to the last address before the endpoint counts as disconnected (RFC 3435 4.3).
         max2: u8 = 7 in 2..=30; reload
-        /// The first wait for a response while nothing is known about the agent (RFC 3435 3.5.3 illustrates with 200 ms).
+        /// The first wait for a response while nothing is known about the agent (RFC 3435 4.3 illustrates with 200 ms).
         rto_initial: Duration = (millis(200)) in millis(10)..=seconds(4); reload
         /// The shortest wait, however fast the agent was so far: below it a pause of the agent's would already cause repeats.
         rto_min: Duration = (millis(100)) in millis(1)..=seconds(4); reload
@@ -379,6 +379,14 @@ mod tests {
     fn the_built_in_file_is_valid_and_defaults_fill_in() {
         let short = "[[agent]]\nname = \"ca\"\naddresses = [\"127.0.0.1\"]\nnotify = [\"127.0.0.1\"]\n[[span]]\nkind = \"t3\"\nunit = 1\n";
         assert_eq!(Config::parse(short, "short").unwrap(), Config::default_embedded());
+    }
+
+    /// The host script makes room for the default receive buffer, no more and no less.
+    #[test]
+    fn the_host_script_allows_the_receive_buffer() {
+        let script = include_str!("../../tuning/host/settings.sh");
+        let octets = Config::default_embedded().transport.receive_buffer.0;
+        assert!(script.contains(&format!("wanted) echo {octets} ;;")) && script.contains(&format!("-ge {octets} ]")));
     }
 
     #[test]

@@ -295,24 +295,24 @@ fn spans_text(mut numbers: Vec<u16>) -> String {
     runs.iter().map(text).collect::<Vec<_>>().join(",")
 }
 
-/// The lines of a core in few words: `ds/ds3-1/ds1-1,3,5-7`, the first few parents written out.
+/// The lines of a core in few words: `ds/ds3-1/ds1-1,3,5-7`; T3s of which it owns the same T1 together: `ds/ds3-1-9/ds1-1,3,5-7`.
 fn lines_text(lines: &[Line]) -> String {
-    const SHOWN: usize = 3;
-    let mut groups: Vec<(&str, Vec<u16>)> = Vec::new();
+    let mut groups: BTreeMap<&str, Vec<u16>> = BTreeMap::new();
     for line in lines {
         let stem = line.name.rsplit_once('-').map_or("", |(stem, _)| stem);
-        match groups.last_mut() {
-            Some((last, units)) if *last == stem => units.push(line.unit),
-            _ => groups.push((stem, vec![line.unit])),
-        }
+        groups.entry(stem).or_default().push(line.unit);
     }
-    let more = groups.len().saturating_sub(SHOWN);
-    let shown: Vec<String> = groups.into_iter().take(SHOWN).map(|(stem, units)| format!("{stem}-{}", spans_text(units))).collect();
-    match (shown.is_empty(), more) {
-        (true, _) => "-".into(),
-        (_, 0) => shown.join(" "),
-        _ => format!("{} and {more} more", shown.join(" ")),
+    let mut alike: BTreeMap<(&str, &str, String), Vec<u16>> = BTreeMap::new();
+    for (stem, units) in groups {
+        let (parent, leaf) = stem.rsplit_once('/').unwrap_or(("", stem));
+        let (parent, number) = parent.rsplit_once('-').map_or((parent, None), |(head, number)| (head, number.parse::<u16>().ok()));
+        alike.entry((parent, leaf, spans_text(units))).or_default().extend(number);
     }
+    let text = |((parent, leaf, units), numbers): ((&str, &str, String), Vec<u16>)| {
+        let dash = if numbers.is_empty() { "" } else { "-" };
+        format!("{parent}{dash}{}/{leaf}-{units}", spans_text(numbers))
+    };
+    if alike.is_empty() { "-".into() } else { alike.into_iter().map(text).collect::<Vec<_>>().join(" ") }
 }
 
 /// Octets in MiB, one decimal.
@@ -444,6 +444,18 @@ mod tests {
         assert_eq!((history.responses(), history.octets()), (610_000, 156_160_000));
         let huge = History { rate: u32::MAX, t_hist: Duration::MAX, bytes: u32::MAX };
         assert_eq!(huge.octets(), u64::MAX);
+    }
+
+    #[test]
+    fn lines_are_named_in_few_words() {
+        let spans =
+            "\n[[span]]\nkind = \"t3\"\nunit = \"2-9\"\n[[span]]\nkind = \"t1\"\nunit = \"1-4\"\n[[span]]\nkind = \"e1\"\nunit = 7\n";
+        let mut config = Config::parse(&format!("{}{spans}", crate::config::EMBEDDED), "t").unwrap();
+        config.cores.both = Auto::Fixed(14);
+        let plan = plan(&config, &facts(&[0])).unwrap();
+        let text = |core: usize| lines_text(&plan.cores[core].lines);
+        assert_eq!((text(3), text(7)), ("ds/ds1-3 ds/ds3-1-9/ds1-3,17".into(), "ds/e1-7 ds/ds3-1-9/ds1-7,21".into()));
+        assert_eq!(lines_text(&[]), "-");
     }
 
     #[test]
