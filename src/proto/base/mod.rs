@@ -8,6 +8,6 @@ pub mod time;
 
 pub use counters::{Counter, Counters};
 pub use hash::NameKey;
-pub use id::{AgentId, CoreId, EndpointIndex, EndpointRange, HexId, TransactionId};
+pub use id::{AgentId, CoreId, EndpointIndex, EndpointRange, FrameRef, HexId, TransactionId};
 pub use rng::Rng;
 pub use time::Time;
