@@ -275,7 +275,7 @@ mod tests {
         }
         assert_eq!(parse_mode(b"foo"), Err(Fault::ModeUnknown));
         assert_eq!(parse_mode(b"zz/foo"), Err(Fault::ModePackage));
-        assert_eq!(Mode::parse(b"/foo"), Err(Fault::ModeUnknown));
+        assert_eq!(parse_mode(b"/foo"), Err(Fault::ModeUnknown));
     }
 
     #[test]
