@@ -30,16 +30,6 @@ pub struct AgentId(pub u8);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct EndpointIndex(pub u32);
 
-/// A received datagram's frame: the core that owns the memory, and the frame's place there. Whoever holds one may read the frame
-/// until it is handed back to its owner.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct FrameRef {
-    /// The core whose frame it is.
-    pub core: CoreId,
-    /// Its place among that core's frames.
-    pub index: u32,
-}
-
 /// Consecutive endpoints.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct EndpointRange {
