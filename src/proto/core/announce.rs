@@ -3,10 +3,9 @@
 
 use super::jobs::{Owner, Wait};
 use super::outside::{Frames, Outside, Turn};
-use super::receive::text;
 use super::{Core, Envelope};
 use crate::proto::base::{EndpointIndex, EndpointRange, TransactionId};
-use crate::proto::codec::mgcp::{Command, Writer};
+use crate::proto::codec::mgcp::Writer;
 use crate::proto::endpoint::{Announcement as Told, RestartMethod, Service};
 use crate::proto::mgcp::{self, Outcome, Restart, delete};
 use crate::proto::plan::Plan;
@@ -117,10 +116,12 @@ impl Core {
             let Some(id) = self.jobs.find(|job| matches!(job.wait, Wait::Restart(endpoint) if ready(endpoint))) else { return };
             let Some(job) = self.jobs.remove(id) else { return };
             let Owner::Here(handle) = job.owner else { continue };
-            let frames = turn.frames;
-            match Command::parse(text(frames, job.message)) {
-                Ok(command) => self.start(turn, job.message, handle, &command),
-                Err(refusal) => self.end(turn, &job, Outcome::Refused(mgcp::refused(refusal))),
+            let started = self.parsed(turn, job.received.message, |core, turn, command| {
+                core.start(turn, job.received, handle, command);
+                Ok(())
+            });
+            if let Err(refused) = started {
+                self.end(turn, &job, Outcome::Refused(refused));
             }
         }
     }

@@ -12,7 +12,7 @@ use super::envelope::{Envelope, JobId, Message};
 use super::jobs::Owner;
 use super::jobs::{Job, Wait};
 use super::outside::{Frames, Outside, Turn};
-use super::receive::text;
+use super::receive::Received;
 use super::respond::{Final, Preface};
 use crate::proto::base::{CoreId, Counter, EndpointRange, HexId, Time};
 use crate::proto::codec::mgcp::{Command, Verb};
@@ -76,13 +76,13 @@ impl Core {
     pub(super) fn start_everywhere<F: Frames, O: Outside>(
         &mut self,
         turn: &mut Turn<'_, F, O>,
-        message: Message,
+        received: Received,
         handle: history::Handle,
         command: &Command<'_>,
     ) -> Result<Step, Refused> {
         let deadline = turn.now + self.settings.timers.vote;
-        let job = self.park(turn.now, message, handle, command, None, Wait::Votes(0), deadline)?;
-        self.ask_for_vote(turn, job, message, 0);
+        let job = self.park(turn.now, received, handle, command, None, Wait::Votes(0), deadline)?;
+        self.ask_for_vote(turn, job, received.message, 0);
         Ok(Step::Waiting)
     }
 
@@ -101,7 +101,7 @@ impl Core {
                 let next = usize::from(ordinal) + 1;
                 if next < self.plan.owners.len() {
                     self.jobs.wait(id, Wait::Votes(next as u8), job.deadline);
-                    self.ask_for_vote(turn, id, job.message, next);
+                    self.ask_for_vote(turn, id, job.received.message, next);
                 } else {
                     self.jobs.wait(id, Wait::Applying(next as u8), Time::NEVER);
                     self.decide(turn, id, next, true);
@@ -111,7 +111,7 @@ impl Core {
                 self.decide(turn, id, usize::from(ordinal), false);
                 self.refuse_early(turn, id, &job, mgcp::refused_by_code(code), ordinal);
             }
-            Wait::Late(answers) => self.one_answer_less(turn, id, &job, answers),
+            Wait::Late(answers) => self.one_answer_less(id, &job, answers),
             _ => self.counters.add(Counter::EnvelopeStray),
         }
     }
@@ -136,22 +136,22 @@ impl Core {
         if let Owner::Here(handle) = job.owner {
             let outcome = Outcome::Refused(refused);
             let preface = if mgcp::before_restart(refused.code) { Preface::None } else { Preface::Any };
-            let Job { message, transaction, .. } = *job;
-            self.respond(turn, Final { message, handle: Some(handle), id: transaction, preface, outcome: &outcome });
+            let Job { received, transaction, .. } = *job;
+            self.respond(turn, Final { received, handle: Some(handle), id: transaction, preface, outcome: &outcome });
         }
         self.jobs.provisional_done(id);
         if answers == 0 {
             self.jobs.remove(id);
-            self.finish(turn, job.message);
+            self.finish(job.received.message);
         } else {
             self.jobs.wait(id, Wait::Late(answers), Time::NEVER);
         }
     }
 
-    pub(super) fn one_answer_less<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, id: JobId, job: &Job, answers: u8) {
+    pub(super) fn one_answer_less(&mut self, id: JobId, job: &Job, answers: u8) {
         if answers <= 1 {
             self.jobs.remove(id);
-            self.finish(turn, job.message);
+            self.finish(job.received.message);
         } else {
             self.jobs.wait(id, Wait::Late(answers - 1), Time::NEVER);
         }
@@ -177,7 +177,7 @@ impl Core {
             Wait::Applying(cores) => {
                 self.jobs.wait(id, Wait::Applying(cores - 1), Time::NEVER);
             }
-            Wait::Late(answers) => self.one_answer_less(turn, id, &job, answers),
+            Wait::Late(answers) => self.one_answer_less(id, &job, answers),
             _ => self.counters.add(Counter::EnvelopeStray),
         }
     }
@@ -228,13 +228,14 @@ impl Core {
         }
         let Some(share) = &self.shares.current else { return };
         let (core, job, message) = (share.core, share.job, share.message);
-        let frames = turn.frames;
-        let step = match (share.phase, Command::parse(text(frames, message))) {
-            (Phase::Held, _) => return,
-            (_, Err(refusal)) => Err(mgcp::refused(refusal)),
-            (Phase::Validating, Ok(command)) => self.validate_slice(turn, message, &command),
-            (Phase::Applying, Ok(command)) => self.apply_slice(turn, message, &command),
-        };
+        let phase = share.phase;
+        if phase == Phase::Held {
+            return;
+        }
+        let step = self.parsed(turn, message, |core, turn, command| match phase {
+            Phase::Applying => core.apply_slice(turn, message, command),
+            Phase::Validating | Phase::Held => core.validate_slice(turn, message, command),
+        });
         let applying = self.shares.current.as_ref().is_some_and(|share| share.phase == Phase::Applying);
         match step {
             Ok(false) => {}

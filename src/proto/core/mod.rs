@@ -84,6 +84,8 @@ pub struct Core {
     lead: Option<Box<Lead>>,
     /// Whether new calls are refused.
     draining: bool,
+    /// Messages nobody needs any more, given back before the call returns.
+    finished: VecDeque<Message>,
     /// Envelopes to itself, delivered before the call returns.
     to_self: VecDeque<Envelope>,
     /// Envelopes that must arrive and found the ring full, in order.
@@ -126,6 +128,7 @@ impl Core {
             announcements: Announcements::new(),
             lead,
             draining: false,
+            finished: VecDeque::with_capacity(64),
             to_self: VecDeque::with_capacity(64),
             unsent: VecDeque::new(),
             unsent_retry: Time::NEVER,
@@ -221,6 +224,16 @@ impl Core {
         }
     }
 
+    /// Sends `envelope` to every other core that owns endpoints.
+    fn tell_other_owners<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, envelope: Envelope) {
+        for ordinal in 0..self.plan.owners.len() {
+            let owner = self.plan.owner_at(ordinal);
+            if owner != self.id {
+                self.must_tell(turn, owner, envelope);
+            }
+        }
+    }
+
     /// Tries again to send what found the rings full. Envelopes for other cores than a full one's overtake.
     fn send_unsent<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>) {
         if self.unsent.is_empty() {
@@ -240,7 +253,9 @@ impl Core {
     /// Delivers what the core told itself, and hands out the next messages of datagrams whose message in hand is finished.
     fn deliver<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>) {
         loop {
-            if let Some(envelope) = self.to_self.pop_front() {
+            if let Some(message) = self.finished.pop_front() {
+                self.give_back(turn, message);
+            } else if let Some(envelope) = self.to_self.pop_front() {
                 self.take(turn, self.id, envelope);
             } else if let Some(datagram) = self.datagrams.next_ready() {
                 self.continue_datagram(turn, datagram);
