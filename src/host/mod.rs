@@ -3,6 +3,7 @@
 //! `unsafe` lives in [`frame`] and in `transport::{sys, mmsg, uring}` only, behind safe surfaces.
 
 pub mod clock;
+pub mod cores;
 pub mod cpu;
 pub mod entropy;
 pub mod frame;

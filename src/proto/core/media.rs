@@ -183,9 +183,9 @@ impl Core {
             _ => return,
         };
         let result = match address {
-            Some(address) => self.parsed(turn, job.received.message, |core, _, command| {
-                create::opened(&mut core.calls, slot, &plan, address, command)
-            }),
+            Some(address) => {
+                self.parsed(turn, job.received.message, |core, _, command| create::opened(&mut core.calls, slot, &plan, address, command))
+            }
             None => {
                 self.counters.add(Counter::CardRefused);
                 Err(mgcp::NO_MEDIA)

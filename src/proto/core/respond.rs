@@ -1,8 +1,8 @@
 //! Responses: written straight into the transmit frame, remembered, and counted (RFC 3435 3.3, 3.5, 3.5.6).
 
 use super::Core;
-use super::receive::Received;
 use super::outside::{Frames, Origin, Outside, Turn};
+use super::receive::Received;
 use crate::proto::base::{Counter, EndpointIndex, TransactionId};
 use crate::proto::codec::mgcp::Writer;
 use crate::proto::endpoint::Announcement as Told;
