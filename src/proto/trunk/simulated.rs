@@ -14,6 +14,8 @@
 //! [`CardOrder::Loss`] and the orders about defects look at each connection of the card once; everything else costs the same however
 //! many there are (logarithmic for delayed answers).
 
+#[cfg(test)]
+mod model;
 mod ports;
 mod stream;
 #[cfg(test)]

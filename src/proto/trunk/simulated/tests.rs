@@ -1,12 +1,13 @@
 //! The rules one by one, then random orders against a model that handles each packet by itself.
 
+use super::model::Naive;
 use super::*;
 use crate::proto::base::Mode;
 use crate::proto::trunk::{FacilityKind, FacilityPlan};
 
-const MS: u64 = 1_000_000;
+pub(super) const MS: u64 = 1_000_000;
 const SPAN: Facility = Facility::Span(SpanIndex(0));
-const T3: Facility = Facility::T3(T3Index(0));
+pub(super) const T3: Facility = Facility::T3(T3Index(0));
 
 fn topology() -> Topology {
     let plan = |kind, unit| FacilityPlan { kind, unit, common_channel: false };
@@ -42,7 +43,7 @@ fn inside(mode: Mode) -> Media {
     Media { remote: None, inside: true, ..media(mode) }
 }
 
-fn at(port: u16) -> MediaAddress {
+pub(super) fn at(port: u16) -> MediaAddress {
     MediaAddress { address: IpAddr::from([192, 0, 2, 1]), port }
 }
 
@@ -295,205 +296,6 @@ fn counters_stop_at_their_end() {
     let mut card = card(1);
     card.open(ms(0), endpoint(0), 0, &Media { period_ms: 1, ..media(Mode::SendRecv) });
     assert_eq!(counts(card.close(Time::NEVER, endpoint(0), 0))[..4], [u32::MAX; 4]);
-}
-
-/// One direction, packet by packet.
-#[derive(Clone, Default)]
-struct NaiveStream {
-    /// When the next packet is complete, and its period and size.
-    next: Option<(u64, u16, u16)>,
-    packets: u32,
-    octets: u32,
-    lost: u32,
-    phase: u32,
-}
-
-impl NaiveStream {
-    fn advance(&mut self, now: u64, loss: u32) {
-        while let Some((next, period, bytes)) = self.next
-            && next <= now
-        {
-            self.next = Some((next + u64::from(period) * MS, period, bytes));
-            self.phase += loss.min(1_000_000);
-            if self.phase >= 1_000_000 {
-                self.phase -= 1_000_000;
-                self.lost += 1;
-            } else {
-                self.packets += 1;
-                self.octets += u32::from(bytes);
-            }
-        }
-    }
-
-    fn set(&mut self, now: u64, runs: bool, media: &Media) {
-        self.next = match self.next {
-            _ if !runs || media.period_ms == 0 => None,
-            Some((next, period, _)) if period == media.period_ms => Some((next, period, media.packet_bytes)),
-            _ => Some((now + u64::from(media.period_ms) * MS, media.period_ms, media.packet_bytes)),
-        };
-    }
-}
-
-#[derive(Clone)]
-struct NaiveConnection {
-    endpoint: u32,
-    port: u16,
-    opened: bool,
-    media: Media,
-    sent: NaiveStream,
-    received: NaiveStream,
-    /// The answer to come: when (none: never), in which order, what.
-    pending: Option<(Option<u64>, u32, Result<Option<Media>, CardFault>)>,
-}
-
-/// The whole card with everything done the plain way.
-struct Naive {
-    now: u64,
-    connections: Vec<Option<NaiveConnection>>,
-    ports: Vec<u16>,
-    failed: Vec<Facility>,
-    delay: u32,
-    refuse: u32,
-    loss: u32,
-    orders: u32,
-}
-
-impl Naive {
-    fn new() -> Naive {
-        let (connections, ports, failed) = (vec![None; 4], vec![4000, 4002, 4004], Vec::new());
-        Naive { now: 0, connections, ports, failed, delay: 0, refuse: 0, loss: 0, orders: 0 }
-    }
-
-    fn advance(&mut self, now: u64) {
-        self.now = now;
-        for connection in self.connections.iter_mut().flatten() {
-            connection.sent.advance(now, 0);
-            connection.received.advance(now, if connection.media.inside { 0 } else { self.loss });
-        }
-    }
-
-    fn broken(&self, endpoint: u32) -> bool {
-        endpoint >= 48 || self.failed.iter().any(|&part| part == T3 || part == Facility::Span(SpanIndex((endpoint / 24) as u16)))
-    }
-
-    fn settle(&mut self) {
-        for slot in 0..self.connections.len() {
-            let broken = self.connections[slot].as_ref().is_some_and(|connection| self.broken(connection.endpoint));
-            let Some(connection) = &mut self.connections[slot] else { continue };
-            let media = connection.media;
-            let runs = connection.opened && !broken && (media.inside || media.remote.is_some());
-            connection.sent.set(self.now, runs && media.mode.sends(), &media);
-            connection.received.set(self.now, runs && media.mode.receives(), &media);
-        }
-    }
-
-    fn accept(&mut self, endpoint: u32) -> Result<(), CardFault> {
-        if self.broken(endpoint) {
-            return Err(CardFault::Broken);
-        }
-        if self.refuse > 0 {
-            self.refuse -= 1;
-            return Err(CardFault::Exhausted);
-        }
-        Ok(())
-    }
-
-    fn pending<T>(&mut self, what: Result<T, CardFault>) -> (Option<u64>, u32, Result<T, CardFault>) {
-        self.orders += 1;
-        let due = (self.delay != u32::MAX).then(|| self.now + u64::from(self.delay) * MS);
-        (due, self.orders, what)
-    }
-
-    fn open(&mut self, endpoint: u32, slot: usize, media: Media, phase: u32) -> Answer<MediaAddress> {
-        match self.connections.get(slot) {
-            None => return Answer::Refused(CardFault::Exhausted),
-            Some(Some(_)) => return Answer::Refused(CardFault::Broken),
-            Some(None) => {}
-        }
-        let mut result = self.accept(endpoint).map(|()| 0);
-        if result.is_ok() && !media.inside {
-            result = if self.ports.is_empty() { Err(CardFault::Exhausted) } else { Ok(self.ports.remove(0)) };
-        }
-        let later = self.delay > 0;
-        if let (Err(fault), false) = (result, later) {
-            return Answer::Refused(fault);
-        }
-        let pending = later.then(|| self.pending(result.map(|_| None)));
-        let received = NaiveStream { phase, ..NaiveStream::default() };
-        let port = result.unwrap_or(0);
-        self.connections[slot] =
-            Some(NaiveConnection { endpoint, port, opened: !later, media, sent: NaiveStream::default(), received, pending });
-        self.settle();
-        if later { Answer::Later } else { Answer::Now(at(port)) }
-    }
-
-    fn modify(&mut self, endpoint: u32, slot: usize, media: Media) -> Answer<()> {
-        let Some(Some(connection)) = self.connections.get(slot) else { return Answer::Refused(CardFault::Broken) };
-        if !connection.opened || connection.endpoint != endpoint {
-            return Answer::Refused(CardFault::Broken);
-        }
-        let no_port = connection.port == 0 && !media.inside;
-        let result = match self.accept(endpoint) {
-            Ok(()) if no_port => Err(CardFault::Exhausted),
-            Ok(()) => Ok(Some(media)),
-            Err(fault) => Err(fault),
-        };
-        let pending = (self.delay > 0).then(|| self.pending(result));
-        let connection = self.connections[slot].as_mut().unwrap();
-        connection.pending = pending;
-        if connection.pending.is_some() {
-            return Answer::Later;
-        }
-        match result {
-            Ok(_) => {
-                connection.media = media;
-                self.settle();
-                Answer::Now(())
-            }
-            Err(fault) => Answer::Refused(fault),
-        }
-    }
-
-    fn counts(&self, slot: usize) -> [u32; 5] {
-        let Some(Some(NaiveConnection { sent, received, .. })) = self.connections.get(slot) else { return [0; 5] };
-        [sent.packets, sent.octets, received.packets, received.octets, received.lost]
-    }
-
-    fn close(&mut self, endpoint: u32, slot: usize) -> [u32; 5] {
-        if !matches!(self.connections.get(slot), Some(Some(connection)) if connection.endpoint == endpoint) {
-            return [0; 5];
-        }
-        let counts = self.counts(slot);
-        let port = self.connections[slot].take().unwrap().port;
-        self.ports.extend((port != 0).then_some(port));
-        counts
-    }
-
-    fn next(&self) -> Option<(u64, u32, usize)> {
-        let slots = self.connections.iter().enumerate();
-        slots.filter_map(|(slot, c)| c.as_ref()?.pending.and_then(|(due, order, _)| Some((due?, order, slot)))).min()
-    }
-
-    fn poll(&mut self) -> Option<Indication> {
-        let (_, _, slot) = self.next().filter(|&(due, ..)| due <= self.now)?;
-        let connection = self.connections[slot].as_mut().unwrap();
-        let (_, _, result) = connection.pending.take().unwrap();
-        let (endpoint, port) = (EndpointIndex(connection.endpoint), connection.port);
-        let indication = if connection.opened {
-            if let Ok(Some(media)) = result {
-                connection.media = media;
-            }
-            Indication::Modified { endpoint, connection: slot as u32, result: result.map(drop) }
-        } else {
-            connection.opened = true;
-            if result.is_err() {
-                self.connections[slot] = None;
-            }
-            Indication::Opened { endpoint, connection: slot as u32, result: result.map(|_| at(port)) }
-        };
-        self.settle();
-        Some(indication)
-    }
 }
 
 fn random_media(rng: &mut Rng) -> Media {
