@@ -23,7 +23,7 @@ mod own;
 mod receive;
 mod respond;
 
-pub use announce::Announcement;
+pub use announce::{Announcement, Stage};
 pub use envelope::{Envelope, JobId, Message, SINGLE};
 pub use operator::{Answer, Ask, ConnectionView, EndpointView, Request, StateFilter};
 pub use outside::{Frames, Origin, Outside, Turn};

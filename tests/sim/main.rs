@@ -1,0 +1,3 @@
+//! Simulations: several real cores, cards, agents and links under one seed. One module per subject.
+
+mod calls;
