@@ -409,12 +409,12 @@ impl World {
     }
 
     /// Every restart is announced and confirmed.
-    fn tell_all(&mut self) {
+    pub fn tell_all(&mut self) {
         for stage in [Stage::Sent, Stage::Acknowledged] {
             let restart = Restart { pattern: Pattern::Gateway, method: RestartMethod::Restart, delay_s: 0, reason: 0 };
             let announcement = Announcement { number: 0, transaction: 1, restart, stage };
             for core in 0..self.plan.cores {
-                self.with_core(CoreId(core), |core, turn| core.handle_envelope(turn, CoreId(0), Envelope::Announce(announcement)));
+                self.tell(CoreId(core), Envelope::Announce(announcement));
             }
         }
     }
@@ -495,6 +495,12 @@ impl World {
         let mut request = Request::new(ask);
         while !self.with_core(core, |core, turn| core.handle_request(turn, &mut request)) {}
         request.answer
+    }
+
+    /// Tells a core something, as the lead core would.
+    pub fn tell(&mut self, core: CoreId, envelope: Envelope) {
+        let lead = self.plan.lead();
+        self.with_core(core, |core, turn| core.handle_envelope(turn, lead, envelope));
     }
 
     fn with_core<T>(&mut self, core: CoreId, then: impl FnOnce(&mut Core, &mut Turn<'_, FrameTable, Out<'_>>) -> T) -> T {
@@ -788,10 +794,8 @@ fn compose(verb: &str, id: u32, local: &str, parameters: &[&str]) -> Vec<u8> {
 fn card(plan: &Plan, core: CoreId, seed: u64) -> SimCard {
     let owned: Vec<_> = plan.owned_spans(core).map(|span| span.range).collect();
     let spans = plan.topology.spans().iter().enumerate();
-    let facilities: Vec<Facility> = spans
-        .filter(|(_, span)| owned.contains(&span.endpoints))
-        .map(|(place, _)| Facility::Span(SpanIndex(place as u16)))
-        .collect();
+    let facilities: Vec<Facility> =
+        spans.filter(|(_, span)| owned.contains(&span.endpoints)).map(|(place, _)| Facility::Span(SpanIndex(place as u16))).collect();
     let part = (plan.ordinal(core).unwrap_or(0) as u32, plan.owners.len() as u32);
     SimCard::new(&SimulatedPlan {
         topology: &plan.topology,
