@@ -9,3 +9,4 @@ pub mod entropy;
 pub mod frame;
 pub mod ring;
 pub mod transport;
+pub mod core_loop;
