@@ -5,6 +5,7 @@
 //! E1 may also stand alone. Everything else that needs a name, a span or a wildcard asks [`topology::Topology`].
 
 pub mod placement;
+mod reader;
 pub mod selection;
 pub(crate) mod text;
 pub mod topology;

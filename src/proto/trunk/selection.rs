@@ -12,7 +12,8 @@
 //! of the endpoints, and costs at most one step per span. A name with more terms than the hierarchy has is unknown after its fifth.
 
 use super::topology::{
-    ALL_CHANNELS, Facility, FacilityKind, Span, SpanBounds, T1S_PER_T3, Topology, read_kind, read_number, strip_ignoring_case,
+    ALL_CHANNELS, Facility, FacilityKind, Span, SpanBounds, SpanIndex, T1S_PER_T3, T3Index, Topology, read_kind, read_number,
+    strip_ignoring_case,
 };
 use crate::proto::base::{EndpointIndex, EndpointRange};
 
@@ -95,7 +96,7 @@ impl Topology {
         let index = self.span_of(endpoint)?;
         let span = self.span(index)?;
         let channels = 1 << self.channel_of(endpoint)?;
-        let bounds = SpanBounds { from: u32::from(index.0), to: u32::from(index.0) + 1 };
+        let bounds = self.bounds_of_span(index);
         let (units, t1s) = match span.t3 {
             Some(t3) => (Units::One(FacilityKind::T3, self.t3_unit(t3)?), 1 << span.number),
             None => (Units::One(span.kind, span.number), 0),
@@ -108,6 +109,31 @@ impl Topology {
         Selection { bounds: self.bounds(&Units::All), ..Selection::everything(Choice::AllOf) }
     }
 
+    /// The endpoints of the units of one kind within any of `ranges` (both ends included, at most [`UNIT_RANGES_MAX`]).
+    pub(crate) fn select_units(&self, kind: FacilityKind, ranges: &[(u32, u32)]) -> Selection {
+        let mut slots = [(1, 0); UNIT_RANGES_MAX];
+        slots.iter_mut().zip(ranges).for_each(|(slot, range)| *slot = *range);
+        let units = Units::Some(kind, ranges.len().min(UNIT_RANGES_MAX) as u8, slots);
+        Selection { units, bounds: self.bounds(&units), ..Selection::everything(Choice::AllOf) }
+    }
+
+    /// The endpoints of these T1s (bit `n` is `ds1-<n>`) of one T3.
+    pub(crate) fn select_t1s(&self, t3: T3Index, t1s: u32) -> Selection {
+        let units = Units::One(FacilityKind::T3, self.t3_unit(t3).unwrap_or(u32::MAX));
+        Selection { units, t1s, bounds: self.bounds(&units), ..Selection::everything(Choice::AllOf) }
+    }
+
+    /// The endpoints on these channels (bit `n` is channel `n`) of one span.
+    pub(crate) fn select_channels(&self, span: SpanIndex, channels: u32) -> Selection {
+        let bounds = self.bounds_of_span(span);
+        Selection { t3_channels: channels, channels, bounds, ..Selection::everything(Choice::AllOf) }
+    }
+
+    fn bounds_of_span(&self, span: SpanIndex) -> SpanBounds {
+        let from = u32::from(span.0);
+        SpanBounds { from, to: from + u32::from(self.span(span).is_some()) }
+    }
+
     fn bounds(&self, units: &Units) -> SpanBounds {
         match *units {
             Units::All => SpanBounds { from: 0, to: self.spans().len() as u32 },
@@ -117,7 +143,7 @@ impl Topology {
                     let spans = self.t3_spans(t3);
                     SpanBounds { from: u32::from(spans.start), to: u32::from(spans.end) }
                 }
-                Some(Facility::Span(span)) => SpanBounds { from: u32::from(span.0), to: u32::from(span.0) + 1 },
+                Some(Facility::Span(span)) => self.bounds_of_span(span),
                 None => SpanBounds::default(),
             },
         }
@@ -147,6 +173,9 @@ impl Selection {
     pub fn contains(&self, topology: &Topology, endpoint: EndpointIndex) -> bool {
         let Some(index) = topology.span_of(endpoint) else { return false };
         let Some(span) = topology.span(index) else { return false };
+        if !(self.bounds.from..self.bounds.to).contains(&u32::from(index.0)) {
+            return false;
+        }
         let positions = self.positions(topology, span);
         positions >> (endpoint.0 - span.endpoints.first) & 1 == 1
     }

@@ -11,6 +11,7 @@
 //! Cost: a lookup reads the name once and does one comparison per level where units are numbered without gaps, a binary search
 //! otherwise; [`Topology::span_of`] is one load from a table of 2 bytes for each 16 endpoints.
 
+use super::reader::{Prefix, Reader};
 use super::text::Writer;
 use crate::proto::base::{EndpointIndex, EndpointRange};
 
@@ -96,6 +97,11 @@ impl Span {
         } else {
             channels >> 1
         }
+    }
+
+    /// The channels of the endpoints at these `positions`: what [`Span::positions`] undoes.
+    pub fn channels_at(&self, positions: u32) -> u32 {
+        if self.lacks_16() { (positions & 0x7fff) << 1 | positions >> 15 << 17 } else { positions << 1 }
     }
 
     /// Whether this is an E1 whose channel 16 is signalling: the only gap there is between channel numbers.
@@ -220,6 +226,11 @@ impl Topology {
         self.t3s.get(usize::from(t3.0)).map_or(0..0, |t3| t3.spans.from as u16..t3.spans.to as u16)
     }
 
+    /// The endpoints within T3s, which are the first.
+    pub fn endpoints_in_t3s(&self) -> EndpointRange {
+        EndpointRange { first: 0, count: self.t3s.last().map_or(0, |t3| t3.endpoints.first + t3.endpoints.count) }
+    }
+
     /// Every facility: the T3s, then the spans, those within T3s included.
     pub fn facilities(&self) -> impl Iterator<Item = Facility> + use<> {
         let t3s = (0..self.t3s.len() as u16).map(|n| Facility::T3(T3Index(n)));
@@ -255,10 +266,10 @@ impl Topology {
     /// The endpoint with this local name; `None` for any other name, also for names of facilities and names with wildcards.
     #[inline]
     pub fn lookup(&self, local: &[u8]) -> Option<EndpointIndex> {
-        let (facility, rest) = self.read_facility(local)?;
-        let Facility::Span(span) = facility else { return None };
-        let (channel, rest) = read_number(rest.strip_prefix(b"/")?)?;
-        if !rest.is_empty() {
+        let mut reader = Reader::new(local);
+        let Facility::Span(span) = self.read_facility(&mut reader)? else { return None };
+        let channel = if reader.skip(SLASH) { reader.number()? } else { return None };
+        if !reader.is_at_end() {
             return None;
         }
         self.span(span)?.endpoint_on(channel)
@@ -266,7 +277,8 @@ impl Topology {
 
     /// The facility with this local name: `ds/ds3-1`, `ds/ds3-1/ds1-5`, `ds/ds1-1`, `ds/e1-1`.
     pub fn lookup_facility(&self, local: &[u8]) -> Option<Facility> {
-        self.read_facility(local).and_then(|(facility, rest)| rest.is_empty().then_some(facility))
+        let mut reader = Reader::new(local);
+        self.read_facility(&mut reader).filter(|_| reader.is_at_end())
     }
 
     /// Writes an endpoint's local name and gives its length; 0 when there is no such endpoint or `out` is too small
@@ -318,6 +330,12 @@ impl Topology {
         }
     }
 
+    /// The spans of one kind that stand alone, as a range of [`SpanIndex`] values.
+    pub(crate) fn alone(&self, kind: FacilityKind) -> std::ops::Range<u16> {
+        let bounds = self.bounds_of(kind);
+        bounds.from as u16..bounds.to as u16
+    }
+
     /// The facility directly below `ds` with this kind and number.
     pub(crate) fn unit(&self, kind: FacilityKind, unit: u32) -> Option<Facility> {
         if kind == FacilityKind::T3 {
@@ -328,23 +346,34 @@ impl Topology {
         find(spans, unit, |span| span.number).map(|n| Facility::Span(SpanIndex((bounds.from as usize + n) as u16)))
     }
 
-    /// Reads the longest facility name at the start of `local` and gives what follows it.
+    /// Reads the longest facility name that comes next.
     #[inline]
-    fn read_facility<'a>(&self, local: &'a [u8]) -> Option<(Facility, &'a [u8])> {
-        let rest = strip_ignoring_case(local, b"ds/")?;
-        let (kind, rest) = read_kind(rest)?;
-        let (unit, rest) = read_number(rest)?;
-        let facility = self.unit(kind, unit)?;
-        match (facility, strip_ignoring_case(rest, b"/ds1-")) {
-            (Facility::T3(t3), Some(rest)) => {
-                let (number, rest) = read_number(rest)?;
-                let span = self.t3_spans(t3).nth(number.checked_sub(1)? as usize)?;
-                Some((Facility::Span(SpanIndex(span)), rest))
+    fn read_facility(&self, reader: &mut Reader) -> Option<Facility> {
+        let kind = if reader.skip(DS_DS3) {
+            FacilityKind::T3
+        } else if reader.skip(DS_DS1) {
+            FacilityKind::T1
+        } else if reader.skip(DS_E1) {
+            FacilityKind::E1
+        } else {
+            return None;
+        };
+        let facility = self.unit(kind, reader.number()?)?;
+        match facility {
+            Facility::T3(t3) if reader.skip(SLASH_DS1) => {
+                let place = reader.number()?.checked_sub(1)? as usize;
+                self.t3_spans(t3).nth(place).map(|span| Facility::Span(SpanIndex(span)))
             }
-            _ => Some((facility, rest)),
+            _ => Some(facility),
         }
     }
 }
+
+const DS_DS3: Prefix = Prefix::new(b"ds/ds3-");
+const DS_DS1: Prefix = Prefix::new(b"ds/ds1-");
+const DS_E1: Prefix = Prefix::new(b"ds/e1-");
+const SLASH_DS1: Prefix = Prefix::new(b"/ds1-");
+const SLASH: Prefix = Prefix::new(b"/");
 
 /// Reads `ds3-`, `ds1-` or `e1-`.
 #[inline]
@@ -523,6 +552,8 @@ pub(crate) mod tests {
         for span in topology.spans() {
             assert_eq!(span.endpoints.first, next);
             assert_eq!(span.positions(span.channels), ((1u64 << span.endpoints.count) - 1) as u32);
+            assert_eq!(span.channels_at(span.positions(span.channels)), span.channels);
+            assert_eq!(span.channels_at(0b101 << 14), 1 << span.channel_at(14) | 1 << span.channel_at(16));
             next += span.endpoints.count;
         }
         assert_eq!(next, topology.len());
