@@ -324,7 +324,15 @@ fn plan(config: &Config, layout: &config::Plan) -> Result<Plan> {
         history_bytes: layout.history.octets(),
         own_commands: OWN_COMMANDS,
     };
-    Ok(Plan { topology, spans, domains, listen: gateway.listen.clone(), cores: layout.cores.len() as u8, owners, limits })
+    Ok(Plan {
+        topology: Arc::new(topology),
+        spans,
+        domains,
+        listen: gateway.listen.clone(),
+        cores: layout.cores.len() as u8,
+        owners,
+        limits,
+    })
 }
 
 /// What may change by a reload.

@@ -315,6 +315,7 @@ impl Core {
                 Change::Delete(call) => {
                     self.abort_at(turn, endpoint);
                     delete::disconnect_all(&mut self.calls, turn.now, endpoint, call.as_ref());
+                    self.note_idle(turn, endpoint);
                 }
                 Change::Configure(plan) => configure::apply(&mut self.calls, endpoint, *plan),
                 Change::Request(plan) => entity = request::apply(&mut self.calls, endpoint, plan, command).or(entity),

@@ -98,6 +98,7 @@ impl Core {
                 Outcome::Deleted(None)
             }
         };
+        self.note_idle(turn, endpoint);
         self.note_calls(turn);
         Ok(outcome)
     }
