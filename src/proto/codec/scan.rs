@@ -3,7 +3,7 @@
 //! Nothing here knows MGCP; everything borrows from its input and runs in time linear in it. RFC 3435 3.1 and appendix A give
 //! the rules: a line ends in CR LF or LF (a lone CR is no line end), letter case does not matter, a quoted string may hold anything.
 
-use memchr::{memchr, memchr2};
+use memchr::memchr;
 
 /// The longest quoted string in bytes, quotes included. A quote that is not closed within this many bytes is an ordinary byte.
 pub const QUOTED_MAX: usize = 4096;
@@ -47,8 +47,9 @@ pub fn trim(text: &[u8]) -> &[u8] {
 /// The first word of `text` and what follows it, both without blanks around them.
 #[inline]
 pub fn word(text: &[u8]) -> (&[u8], &[u8]) {
+    // Words are short: a byte loop beats a vector search.
     let text = trim(text);
-    match memchr2(b' ', b'\t', text) {
+    match text.iter().position(|&b| is_blank(b)) {
         Some(end) => (&text[..end], trim_start(&text[end..])),
         None => (text, &[]),
     }
@@ -200,11 +201,12 @@ impl<'a> Items<'a> {
 impl<'a> Iterator for Items<'a> {
     type Item = &'a [u8];
 
+    #[inline]
     fn next(&mut self) -> Option<&'a [u8]> {
         let mut from = self.at;
         let end = loop {
             let rest = self.text.get(from..)?;
-            match memchr2(self.separator, b'"', rest) {
+            match rest.iter().position(|&b| b == self.separator || b == b'"') {
                 None => break self.text.len(),
                 Some(i) if rest[i] == self.separator => break from + i,
                 Some(i) => from = quoted_end(self.text, from + i).unwrap_or(from + i + 1),

@@ -44,10 +44,23 @@ impl Mode {
 
     /// Reads a mode; `package/mode` is [`Fault::ModePackage`], anything else unknown [`Fault::ModeUnknown`] (G-CRX-05).
     pub fn parse(text: &[u8]) -> Result<Mode, Fault> {
-        let known = Mode::ALL.into_iter().find(|mode| text.eq_ignore_ascii_case(mode.name().as_bytes()));
-        known.ok_or_else(|| match text.iter().position(|&b| b == b'/') {
-            Some(slash) if scan::is_package_name(&text[..slash]) => Fault::ModePackage,
-            _ => Fault::ModeUnknown,
+        // All nine have eight letters.
+        let mut folded = <[u8; 8]>::try_from(text).unwrap_or_default();
+        folded.make_ascii_lowercase();
+        Ok(match &folded {
+            b"sendonly" => Mode::SendOnly,
+            b"recvonly" => Mode::RecvOnly,
+            b"sendrecv" => Mode::SendRecv,
+            b"confrnce" => Mode::Confrnce,
+            b"inactive" => Mode::Inactive,
+            b"loopback" => Mode::Loopback,
+            b"conttest" => Mode::ContTest,
+            b"netwloop" => Mode::NetwLoop,
+            b"netwtest" => Mode::NetwTest,
+            _ => match text.iter().position(|&b| b == b'/') {
+                Some(slash) if scan::is_package_name(&text[..slash]) => return Err(Fault::ModePackage),
+                _ => return Err(Fault::ModeUnknown),
+            },
         })
     }
 

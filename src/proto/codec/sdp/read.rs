@@ -2,11 +2,11 @@
 
 use super::{Address, Encoding, static_encoding};
 use crate::proto::base::HexId;
-use crate::proto::codec::mgcp::{Domain, Fault, Refusal};
+use crate::proto::codec::mgcp::{Domain, Fault, Refusal, ip4};
 use crate::proto::codec::scan::{self, Lines};
 
 /// The most payload types that are kept; further ones cannot be negotiated.
-pub const FORMATS_MAX: usize = 24;
+pub const FORMATS_MAX: usize = 16;
 
 /// Which way media may go, seen from who wrote the description.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -73,7 +73,7 @@ pub struct Session<'a> {
 pub struct Format<'a> {
     /// 0..=127.
     pub payload_type: u8,
-    /// Its `a=rtpmap`, or else its static meaning; `None` for a dynamic type without one.
+    /// Its `a=rtpmap`, or else its static meaning; `None` for a dynamic type without one and for a malformed one.
     pub encoding: Option<Encoding<'a>>,
     /// Its `a=fmtp`.
     pub parameters: Option<&'a [u8]>,
@@ -167,10 +167,12 @@ impl<'a> Iterator for Formats<'_, 'a> {
     fn next(&mut self) -> Option<Format<'a>> {
         let slot = self.session.slots.get(..self.session.count)?.get(self.next)?;
         self.next += 1;
-        let encoding = slot.encoding.of(self.session.text).and_then(parse_encoding);
         Some(Format {
             payload_type: slot.payload_type,
-            encoding: encoding.or(static_encoding(slot.payload_type)),
+            encoding: match slot.encoding.of(self.session.text) {
+                Some(text) => parse_encoding(text),
+                None => static_encoding(slot.payload_type),
+            },
             parameters: slot.parameters.of(self.session.text),
         })
     }
@@ -273,7 +275,7 @@ impl<'a> Reader<'a> {
             b"recvonly" => self.direct(Direction::RecvOnly),
             b"inactive" => self.direct(Direction::Inactive),
             _ if name.eq_ignore_ascii_case(b"MGCPlocalcx") => {
-                self.session.local_connection = Some(HexId::parse(argument).ok_or(Fault::SdpAttribute)?);
+                self.session.local_connection = Some(HexId::parse(argument).ok_or(Fault::SdpLocalConnection)?);
                 Ok(())
             }
             _ => Ok(()),
@@ -294,9 +296,6 @@ impl<'a> Reader<'a> {
             return Ok(());
         };
         if encoding {
-            if parse_encoding(text).is_none() {
-                return Err(Fault::SdpAttribute);
-            }
             slot.encoding = span;
         } else {
             slot.parameters = span;
@@ -335,12 +334,11 @@ fn parse_address(value: &[u8]) -> Result<Address<'_>, Fault> {
     if network != b"IN" || (kind != b"IP4" && kind != b"IP6") {
         return Err(Fault::SdpAddress);
     }
-    let text = std::str::from_utf8(address).map_err(|_| Fault::SdpConnection)?;
     let found = match kind {
-        b"IP4" => text.parse().ok().map(Address::Ip4),
-        _ => text.parse().ok().map(Address::Ip6),
+        b"IP4" => ip4(address).map(Address::Ip4),
+        _ => std::str::from_utf8(address).ok().and_then(|text| text.parse().ok()).map(Address::Ip6),
     };
-    found.ok_or(match Domain::parse(address) {
+    found.ok_or_else(|| match Domain::parse(address) {
         // A host name of letters would have to be looked up; a multicast address has a slash. Neither is malformed.
         Some(Domain::Name(name)) if name.iter().any(u8::is_ascii_alphabetic) => Fault::SdpAddress,
         _ if address.contains(&b'/') => Fault::SdpAddress,
@@ -441,8 +439,7 @@ mod tests {
             ("m=image 1 udptl t38", Fault::SdpAudioMissing),
             ("m=AUDIO 1 RTP/AVP 0", Fault::SdpAudioMissing),
             ("", Fault::SdpMediaMissing),
-            ("m=audio 1 RTP/AVP 96\na=rtpmap:96 x", Fault::SdpAttribute),
-            ("a=MGCPlocalcx:xyz\nm=audio 1 RTP/AVP 0", Fault::SdpAttribute),
+            ("a=MGCPlocalcx:xyz\nm=audio 1 RTP/AVP 0", Fault::SdpLocalConnection),
             ("m=audio 1 RTP/AVP 0\nc=IN IP4 gw.example.net", Fault::SdpAddress),
             ("m=audio 1 RTP/AVP 0\nc=IN IP4 224.2.1.1/127", Fault::SdpAddress),
             ("m=audio 1 RTP/AVP 0\nc=ATM NSAP 47.0091", Fault::SdpAddress),
