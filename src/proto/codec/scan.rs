@@ -78,6 +78,23 @@ pub fn decimal(text: &[u8], digits_max: usize) -> Option<u32> {
     Some(value)
 }
 
+/// The value of the 1 to `digits_max` (at most 9) decimal digits that `text` begins with, and what follows them.
+#[inline]
+pub fn leading_decimal(text: &[u8], digits_max: usize) -> Option<(u32, &[u8])> {
+    let mut value = 0;
+    for (at, &byte) in text.iter().enumerate() {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return (at > 0).then(|| (value, &text[at..]));
+        }
+        if at == digits_max.min(9) {
+            return None;
+        }
+        value = value * 10 + u32::from(digit);
+    }
+    (!text.is_empty()).then_some((value, &[]))
+}
+
 /// `low-high` or a single number, each of 1 to `digits_max` digits; blanks around the hyphen are accepted.
 pub fn decimal_range(text: &[u8], digits_max: usize) -> Option<(u32, u32)> {
     match memchr(b'-', text) {
@@ -292,6 +309,9 @@ mod tests {
         fn decimals_agree_with_the_library(text in "[0-9a+-]{0,12}") {
             let expected = if text.len() <= 9 && text.bytes().all(|b| b.is_ascii_digit()) { text.parse().ok() } else { None };
             prop_assert_eq!(decimal(text.as_bytes(), 9), expected);
+            let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+            let leading = decimal(&text.as_bytes()[..digits], 9).map(|value| (value, &text.as_bytes()[digits..]));
+            prop_assert_eq!(leading_decimal(text.as_bytes(), 9), leading);
         }
     }
 
