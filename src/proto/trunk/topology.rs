@@ -231,6 +231,12 @@ impl Topology {
         EndpointRange { first: 0, count: self.t3s.last().map_or(0, |t3| t3.endpoints.first + t3.endpoints.count) }
     }
 
+    /// Whether a single T3, T1 or E1 is the whole gateway.
+    pub fn has_one_facility(&self) -> bool {
+        let alone = self.spans.len() as u32 - self.t1s.from;
+        self.t3s.len() + alone as usize == 1
+    }
+
     /// Every facility: the T3s, then the spans, those within T3s included.
     pub fn facilities(&self) -> impl Iterator<Item = Facility> + use<> {
         let t3s = (0..self.t3s.len() as u16).map(|n| Facility::T3(T3Index(n)));
