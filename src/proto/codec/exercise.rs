@@ -140,7 +140,7 @@ pub fn value(bytes: &[u8]) -> Digest {
         digest.number(name.terms().count() as u64);
     }
     digest.number(u64::from(mgcp::NotifiedEntity::parse(bytes).map_or(0, |entity| entity.port)));
-    digest.number(mgcp::Mode::parse(bytes).map_or(99, |mode| mode as u64));
+    digest.number(mgcp::parse_mode(bytes).map_or(99, |mode| mode as u64));
     digest.number(mgcp::Quarantine::parse(bytes).map_or(0, |quarantine| quarantine.name().len() as u64));
     digest.number(u64::from(mgcp::ReasonCode::parse(bytes).map_or(0, |reason| reason.code)));
     digest.number(mgcp::RestartMethod::parse(bytes).map_or(0, |method| method.name().len() as u64));

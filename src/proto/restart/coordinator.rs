@@ -38,6 +38,8 @@ pub struct Coordinator {
     pub(super) ledger: Ledger,
     /// Endpoints about which something must be said.
     pub(super) dirty: EndpointSet,
+    /// Endpoints that are to be out of service.
+    pub(super) is_out: EndpointSet,
     pub(super) groups: Vec<Group>,
     /// Announcements of all groups under way.
     pub(super) outstanding: u32,
@@ -47,6 +49,8 @@ pub struct Coordinator {
     pub(super) sweep: Sweep,
     /// The endpoints of one announcement class, while it is named.
     pub(super) class: EndpointSet,
+    /// Those of them in one name.
+    pub(super) scratch: EndpointSet,
     /// Announcements under way that are no longer true.
     pub(super) stale: Vec<Handle>,
     /// Calls up, by core.
@@ -115,12 +119,14 @@ impl Coordinator {
             cut_off: vec![Time::NEVER; n].into(),
             ledger: Ledger::new(endpoints),
             dirty: EndpointSet::new(endpoints),
+            is_out: EndpointSet::new(endpoints),
             groups: Vec::new(),
             outstanding: 0,
             flush_at: now + wait,
             jobs: VecDeque::new(),
             sweep: Sweep::Idle,
             class: EndpointSet::new(endpoints),
+            scratch: EndpointSet::new(endpoints),
             stale: Vec::new(),
             calls: vec![0; 256].into(),
             out: VecDeque::new(),
@@ -171,11 +177,12 @@ impl Coordinator {
 
     /// The next order, `None` when there is none now. After a `None` with [`Coordinator::deadline`] passed, more work is left.
     pub fn poll(&mut self, now: Time) -> Option<Action> {
-        let mut budget = i64::from(self.settings.slice.max(1));
-        while self.out.is_empty() && budget > 0 {
-            match self.work(now, budget as u32) {
+        let slice = self.settings.slice.max(1);
+        let mut done = 0;
+        while self.out.is_empty() && done < slice {
+            match self.work(now, slice) {
                 0 => break,
-                done => budget -= i64::from(done),
+                more => done += more,
             }
         }
         self.out.pop_front()

@@ -150,11 +150,12 @@ impl Coordinator {
         let Some(ordered) = self.want.get_mut(endpoint.0 as usize) else { return };
         if *ordered != want {
             *ordered = want;
-            if want.is_out()
-                && let Some(since) = self.cut_off.get_mut(endpoint.0 as usize)
-            {
-                // G-DIS-11: it is out, and forced says so.
-                *since = Time::NEVER;
+            if want.is_out() {
+                self.is_out.insert(endpoint);
+                // G-DIS-11: forced says what matters.
+                self.set_cut_off(endpoint, Time::NEVER);
+            } else {
+                self.is_out.remove(endpoint);
             }
             let told = matches!(self.ledger.told(endpoint), Told::Message { method: Method::Forced, .. });
             match &mut orders.run {
@@ -244,11 +245,15 @@ impl Coordinator {
 
     /// Only what was announced with success can become disconnected; anything else is being said again anyway.
     fn cut_off(&mut self, endpoint: EndpointIndex, since: Time) {
-        let confirmed = self.ledger.slot_of(endpoint).and_then(|slot| self.ledger.get(slot)).is_some_and(|e| e.status == Status::Confirmed);
-        if let Some(state) = self.cut_off.get_mut(endpoint.0 as usize)
-            && confirmed
-            && *state == Time::NEVER
-        {
+        let entry = self.ledger.slot_of(endpoint).and_then(|slot| self.ledger.get(slot));
+        let already = self.cut_off.get(endpoint.0 as usize) != Some(&Time::NEVER);
+        if entry.is_some_and(|entry| entry.status == Status::Confirmed) && !already {
+            self.set_cut_off(endpoint, since);
+        }
+    }
+
+    fn set_cut_off(&mut self, endpoint: EndpointIndex, since: Time) {
+        if let Some(state) = self.cut_off.get_mut(endpoint.0 as usize) {
             *state = since;
         }
     }
@@ -258,14 +263,10 @@ impl Coordinator {
             return;
         }
         let Some(entry) = self.ledger.get(slot) else { return };
-        let place = endpoint.0 as usize;
-        if entry.status == Status::Confirmed
-            && entry.says_connected()
-            && let Some(since) = self.cut_off.get_mut(place)
-        {
-            *since = Time::NEVER;
+        if entry.status == Status::Confirmed && entry.says_connected() {
+            self.set_cut_off(endpoint, Time::NEVER);
         }
-        if let (Some((old, new)), Some(state)) = (group, self.group.get_mut(place))
+        if let (Some((old, new)), Some(state)) = (group, self.group.get_mut(endpoint.0 as usize))
             && *state == old
         {
             *state = new;

@@ -14,7 +14,7 @@
 //! - A T3's failure covers its T1s, whose own failures go on underneath.
 //!
 //! Contract: `handle` is one change, then `poll` until it yields nothing, then sleep until `deadline`. A poll looks at no more than
-//! about [`Settings::slice`] endpoints; when work is left it yields nothing and the deadline has passed already.
+//! twice [`Settings::slice`] endpoints; when work is left it yields nothing and the deadline has passed already.
 
 mod coordinator;
 mod facilities;

@@ -24,6 +24,8 @@ pub(super) enum Sweep {
     Pick(u32),
     /// Collect the endpoints of a class, from this one on.
     Gather(Class, u32),
+    /// Add the endpoints that may be named with them, from this one on.
+    Widen(Class, u32),
     /// Name them.
     Name(Class, Cover),
     /// Put the endpoints of a name under a new announcement.
@@ -55,6 +57,7 @@ impl Coordinator {
             Sweep::Dissolve(slot, selection, cursor) => self.dissolve_on(slot, selection, cursor, budget),
             Sweep::Pick(from) => self.pick(from, budget),
             Sweep::Gather(class, from) => self.gather(class, from, budget),
+            Sweep::Widen(class, from) => self.widen(class, from, budget),
             Sweep::Name(class, cover) => self.name(now, class, cover, budget),
             Sweep::Fill(class, cover, slot, selection, cursor) => self.fill(now, class, cover, (slot, selection, cursor), budget),
         }
@@ -119,7 +122,10 @@ impl Coordinator {
     fn gather(&mut self, class: Class, mut from: u32, budget: u32) -> u32 {
         for looked in 1..=budget {
             let Some(endpoint) = self.dirty.next(from) else {
-                self.sweep = Sweep::Name(class, Cover::new(self.forms(&class)));
+                self.sweep = match class.method {
+                    Method::Forced => Sweep::Widen(class, 0),
+                    _ => Sweep::Name(class, Cover::new(self.forms(&class))),
+                };
                 return looked;
             };
             from = endpoint.0 + 1;
@@ -129,6 +135,44 @@ impl Coordinator {
         }
         self.sweep = Sweep::Gather(class, from);
         budget
+    }
+
+    /// An agent may be told once more that an endpoint is out, if that saves messages: the failure of a T3 is one, whichever of its
+    /// T1s had failed before. Names of nothing but such endpoints are left out.
+    fn widen(&mut self, class: Class, mut from: u32, budget: u32) -> u32 {
+        for looked in 1..=budget {
+            let Some(endpoint) = self.is_out.next(from) else {
+                self.sweep = Sweep::Name(class, Cover::new(self.forms(&class)));
+                return looked;
+            };
+            from = endpoint.0 + 1;
+            let known = self.ledger.slot_of(endpoint).and_then(|slot| self.ledger.get(slot));
+            let known = known.is_some_and(|entry| entry.method == Method::Forced && !entry.is_outstanding());
+            if known && !self.dirty.contains(endpoint) && self.group.get(endpoint.0 as usize) == Some(&class.group) {
+                self.class.insert(endpoint);
+            }
+        }
+        self.sweep = Sweep::Widen(class, from);
+        budget
+    }
+
+    /// A name found for a class that was widened: `None` when nothing in it must be said; the narrower name when what must be said
+    /// in it needs only one.
+    fn narrowed(&mut self, class: &Class, pattern: Pattern) -> Option<Pattern> {
+        let topology = self.topology.clone();
+        let (selection, mut cursor) = (pattern.selection(&topology), Cursor::default());
+        self.scratch.clear();
+        while let Some(piece) = selection.next(&topology, &mut cursor, u32::MAX) {
+            let mut from = piece.first;
+            while let Some(endpoint) = self.dirty.next(from).filter(|endpoint| piece.contains(*endpoint)) {
+                self.scratch.insert(endpoint);
+                from = endpoint.0 + 1;
+            }
+        }
+        let mut cover = Cover::new(self.forms(class));
+        let narrow = cover.next(&topology, &self.scratch)?;
+        let is_enough = cover.next(&topology, &self.scratch).is_none();
+        Some(if is_enough { narrow } else { pattern })
     }
 
     fn name(&mut self, now: Time, class: Class, mut cover: Cover, budget: u32) -> u32 {
@@ -147,6 +191,14 @@ impl Coordinator {
                 budget
             }
             Step::Name(pattern) => {
+                let pattern = match class.method {
+                    Method::Forced => self.narrowed(&class, pattern),
+                    _ => Some(pattern),
+                };
+                let Some(pattern) = pattern else {
+                    self.sweep = Sweep::Name(class, cover);
+                    return budget.div_ceil(8);
+                };
                 let carry = self.group_mut(class.group).carry;
                 let slot = self.ledger.open(announcement(now, &class, pattern, carry));
                 self.sweep = Sweep::Fill(class, cover, slot, pattern.selection(&self.topology), Cursor::default());
