@@ -12,6 +12,16 @@ pub const TRANSACTION_ID_MAX: TransactionId = 999_999_999;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct CoreId(pub u8);
 
+/// A received datagram's buffer: the core that received it and the buffer's number there. It only names the buffer; the bytes
+/// are read through the host's frame table, and the frame stays occupied until its owner releases it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct FrameRef {
+    /// The core that received the datagram and alone may release the frame.
+    pub core: CoreId,
+    /// The frame's number on that core.
+    pub index: u32,
+}
+
 /// A configured agent: its place in the list of agents.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct AgentId(pub u8);
@@ -19,16 +29,6 @@ pub struct AgentId(pub u8);
 /// An endpoint (one timeslot): its place in the order of the topology, which keeps a span's timeslots together.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct EndpointIndex(pub u32);
-
-/// A received datagram's frame: the core that owns the memory, and the frame's place there. Whoever holds one may read the frame
-/// until it is handed back to its owner.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct FrameRef {
-    /// The core whose frame it is.
-    pub core: CoreId,
-    /// Its place among that core's frames.
-    pub index: u32,
-}
 
 /// Consecutive endpoints.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]

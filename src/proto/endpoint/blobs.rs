@@ -44,13 +44,14 @@ pub struct Blobs {
     free: u32,
     fresh: u32,
     used: u32,
+    reserved: u32,
 }
 
 impl Blobs {
     /// Room for `blocks` blocks of 240 bytes.
     pub fn new(blocks: u32) -> Blobs {
         let count = blocks as usize;
-        Blobs { bytes: vec![0; count * BLOCK], next: vec![0; count], free: END, fresh: 0, used: 0 }
+        Blobs { bytes: vec![0; count * BLOCK], next: vec![0; count], free: END, fresh: 0, used: 0, reserved: 0 }
     }
 
     /// How many blocks a string of `length` bytes takes.
@@ -60,7 +61,25 @@ impl Blobs {
 
     /// Whether a string of `length` bytes fits now.
     pub fn fits(&self, length: usize) -> bool {
-        length <= usize::from(u16::MAX) && Blobs::blocks_for(length) <= self.next.len() as u32 - self.used
+        length <= usize::from(u16::MAX) && Blobs::blocks_for(length) <= self.room()
+    }
+
+    /// Keeps `blocks` blocks free for later; false when there are not so many.
+    pub fn reserve(&mut self, blocks: u32) -> bool {
+        let fits = blocks <= self.room();
+        if fits {
+            self.reserved += blocks;
+        }
+        fits
+    }
+
+    /// Gives up a reservation.
+    pub fn unreserve(&mut self, blocks: u32) {
+        self.reserved = self.reserved.saturating_sub(blocks);
+    }
+
+    fn room(&self) -> u32 {
+        (self.next.len() as u32).saturating_sub(self.used + self.reserved)
     }
 
     /// Keeps `text`; `None` when it does not fit.

@@ -84,6 +84,8 @@ pub struct Connection {
     pub remote_text: Blob,
     /// When it was created.
     pub created: Time,
+    /// Not there yet for anybody: its media is being opened, or its other half made.
+    pub pending: bool,
 }
 
 /// The place of a connection in the slab of its core.

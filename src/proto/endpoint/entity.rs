@@ -48,6 +48,11 @@ impl Entities {
         Some(EntityId(place as u16 + 1))
     }
 
+    /// Whether another one may be named.
+    pub fn room(&self) -> bool {
+        self.list.iter().any(|entity| entity.users == 0)
+    }
+
     /// One endpoint less uses `id`.
     pub fn release(&mut self, blobs: &mut Blobs, id: EntityId) {
         if let Some(entity) = self.entry_mut(id) {

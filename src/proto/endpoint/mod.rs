@@ -2,7 +2,7 @@
 //!
 //! One core owns an [`Endpoints`]: the endpoints of its spans, their connections, and the pools behind them. It decides nothing about
 //! protocol: the verbs in `mgcp` validate and apply. Invariants: a connection is in the slab exactly when its endpoint lists it; the
-//! idle set holds exactly the endpoints that are in service, have no connection and no command pending.
+//! idle set holds exactly the endpoints that are in service and have no connection, pending ones included.
 
 pub mod blobs;
 pub mod connection;
@@ -15,7 +15,7 @@ pub use blobs::{Blob, Blobs};
 pub use connection::{Connection, ConnectionId, ConnectionSlot, Connections, LocalMedia, NO_CONNECTION, Remote};
 pub use encoding::{Encoding, Encodings, negotiate};
 pub use entity::{Entities, EntityId};
-pub use options::{Gain, Options};
+pub use options::{Gain, Network, Options};
 
 use crate::proto::base::{AgentId, EndpointIndex, EndpointRange, HexId};
 use idle::IdleSet;
@@ -114,10 +114,10 @@ pub struct Endpoint {
     pub announcement: Announcement,
     /// Whom it notifies.
     pub entity: EntityId,
+    /// The agent it notifies until told otherwise.
+    pub provisioned: AgentId,
     /// Which of the gateway's domain names the latest command used (G-EPN-05).
     pub domain: u8,
-    /// Commands that wait for the card.
-    pub pending: u8,
     /// Line coding.
     pub law: Law,
     /// Whether an agent has set the line coding.
@@ -133,14 +133,14 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    fn new(law: Law) -> Endpoint {
+    fn new(law: Law, provisioned: AgentId) -> Endpoint {
         Endpoint {
             connections: [NO_CONNECTION; CONNECTIONS_PER_ENDPOINT],
             service: Service::default(),
             announcement: Announcement::default(),
             entity: EntityId::PROVISIONED,
+            provisioned,
             domain: 0,
-            pending: 0,
             law,
             law_given: false,
             quarantine: Quarantine::default(),
@@ -168,6 +168,8 @@ pub struct OwnedSpan {
     pub range: EndpointRange,
     /// Line coding they start with.
     pub law: Law,
+    /// The agent they notify until told otherwise.
+    pub agent: AgentId,
 }
 
 /// Sizes of the pools of [`Endpoints`].
@@ -202,7 +204,7 @@ impl Endpoints {
         let mut starts = Vec::new();
         for span in spans {
             starts.push((span.range, list.len() as u32));
-            list.extend(span.range.iter().map(|_| Endpoint::new(span.law)));
+            list.extend(span.range.iter().map(|_| Endpoint::new(span.law, span.agent)));
         }
         let idle = IdleSet::new(list.len());
         Endpoints {
@@ -235,16 +237,16 @@ impl Endpoints {
         self.list.get(self.place(endpoint)?)
     }
 
-    /// One endpoint, to change. Call [`Endpoints::refresh_idle`] after a change of service state, connections or pending commands.
+    /// One endpoint, to change. Call [`Endpoints::refresh_idle`] after a change of service state.
     pub fn get_mut(&mut self, endpoint: EndpointIndex) -> Option<&mut Endpoint> {
         let place = self.place(endpoint)?;
         self.list.get_mut(place)
     }
 
-    /// The connection `id` of `endpoint`, with its slot.
+    /// The connection `id` of `endpoint`, with its slot; not one that is pending.
     pub fn find(&self, endpoint: EndpointIndex, id: ConnectionId) -> Option<(ConnectionSlot, &Connection)> {
         let endpoint = self.get(endpoint)?;
-        endpoint.connection_slots().find_map(|slot| self.connections.get(slot).filter(|c| c.id == id).map(|c| (slot, c)))
+        endpoint.connection_slots().find_map(|slot| self.connections.get(slot).filter(|c| c.id == id && !c.pending).map(|c| (slot, c)))
     }
 
     /// Adds `connection` to its endpoint; `None` when the endpoint or the slab is full.
@@ -317,7 +319,7 @@ impl Endpoints {
         if let Some(place) = self.place(endpoint)
             && let Some(state) = self.list.get(place)
         {
-            let idle = state.service.in_service && state.pending == 0 && state.connection_slots().next().is_none();
+            let idle = state.service.in_service && state.connection_slots().next().is_none();
             self.idle.set(place as u32, idle);
         }
     }
@@ -336,7 +338,7 @@ mod tests {
     use super::*;
 
     fn endpoints() -> Endpoints {
-        let span = |first| OwnedSpan { range: EndpointRange { first, count: 24 }, law: Law::Mu };
+        let span = |first| OwnedSpan { range: EndpointRange { first, count: 24 }, law: Law::Mu, agent: AgentId(0) };
         Endpoints::new(&[span(0), span(48)], PoolLimits { connections: 64, blob_blocks: 8, entities: 4 }, 7)
     }
 

@@ -11,6 +11,15 @@ pub enum Gain {
     Db(i16),
 }
 
+/// A network a connection can be made over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Network {
+    /// IP.
+    Internet,
+    /// Inside the gateway, endpoint to endpoint.
+    Local,
+}
+
 /// What the agent has asked for. `None`: never given, so the default holds and an audit does not list it (G-AUC-03).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Options {
@@ -30,8 +39,8 @@ pub struct Options {
     pub type_of_service: Option<u8>,
     /// `r:be` was given; guaranteed and controlled load are refused (532).
     pub best_effort: bool,
-    /// `nt:IN` was given; other networks are refused (532).
-    pub internet: bool,
+    /// `nt:` IN or LOCAL; other networks are refused (532).
+    pub network: Option<Network>,
 }
 
 impl Options {
@@ -47,7 +56,7 @@ impl Options {
             silence_suppression: self.silence_suppression.or(kept.silence_suppression),
             type_of_service: self.type_of_service.or(kept.type_of_service),
             best_effort: self.best_effort || kept.best_effort,
-            internet: self.internet || kept.internet,
+            network: self.network.or(kept.network),
         }
     }
 }

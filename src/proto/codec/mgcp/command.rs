@@ -8,8 +8,8 @@ use super::header::{CommandLine, HeaderLine, header_line};
 use super::name::{EndpointName, NotifiedEntity};
 use super::options::LocalConnectionOptions;
 use super::refusal::{Fault, Refusal};
-use super::value::{ConfirmedRanges, ConnectionParameters, Mode, Quarantine, ReasonCode, RequestedInfo, RestartMethod};
-use crate::proto::base::{HexId, TransactionId};
+use super::value::{ConfirmedRanges, ConnectionParameters, Quarantine, ReasonCode, RequestedInfo, RestartMethod, parse_mode};
+use crate::proto::base::{HexId, Mode, TransactionId};
 use crate::proto::codec::scan;
 
 /// The most package parameters (`package/name: value`) of one command.
@@ -337,7 +337,7 @@ impl<'a> Command<'a> {
 
     /// `M:`, the connection mode.
     pub fn mode(&self) -> Result<Option<Mode>, Refusal> {
-        self.typed(Code::M, |value| Mode::parse(value).map_err(|fault| Refusal::new(fault, 0)))
+        self.typed(Code::M, |value| parse_mode(value).map_err(|fault| Refusal::new(fault, 0)))
     }
 
     /// `L:`, the local connection options; all absent when the command has none.

@@ -34,7 +34,7 @@ pub use options::{
 pub use refusal::{Fault, Refusal};
 pub use response::Response;
 pub use value::{
-    COUNTER_MAX, ConfirmedRanges, ConnectionParameters, InfoCode, Mode, Quarantine, ReasonCode, RequestedInfo, RestartMethod,
-    effective_code,
+    COUNTER_MAX, ConfirmedRanges, ConnectionParameters, InfoCode, Quarantine, ReasonCode, RequestedInfo, RestartMethod, effective_code,
+    parse_mode,
 };
 pub use write::{Mark, TEXT_MAX, Writer};

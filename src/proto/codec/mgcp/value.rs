@@ -2,69 +2,15 @@
 
 use super::code::Code;
 use super::refusal::Fault;
-use crate::proto::base::TransactionId;
+use crate::proto::base::{Mode, TransactionId};
 use crate::proto::codec::scan::{self, Items};
 
-/// A connection mode of the base protocol (G-MOD-01).
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Mode {
-    /// Sends only.
-    SendOnly,
-    /// Receives only.
-    RecvOnly,
-    /// Sends and receives.
-    SendRecv,
-    /// Conference.
-    Confrnce,
-    /// Neither sends nor receives.
-    Inactive,
-    /// Circuit audio goes back to the circuit.
-    Loopback,
-    /// The circuit is put in continuity test mode.
-    ContTest,
-    /// Media of the connection goes back to the connection.
-    NetwLoop,
-    /// Continuity test on the connection.
-    NetwTest,
-}
-
-impl Mode {
-    /// All modes.
-    pub const ALL: [Mode; 9] = [
-        Mode::SendOnly,
-        Mode::RecvOnly,
-        Mode::SendRecv,
-        Mode::Confrnce,
-        Mode::Inactive,
-        Mode::Loopback,
-        Mode::ContTest,
-        Mode::NetwLoop,
-        Mode::NetwTest,
-    ];
-
-    /// Reads a mode; `package/mode` is [`Fault::ModePackage`], anything else unknown [`Fault::ModeUnknown`] (G-CRX-05).
-    pub fn parse(text: &[u8]) -> Result<Mode, Fault> {
-        let known = Mode::ALL.into_iter().find(|mode| text.eq_ignore_ascii_case(mode.name().as_bytes()));
-        known.ok_or_else(|| match text.iter().position(|&b| b == b'/') {
-            Some(slash) if scan::is_package_name(&text[..slash]) => Fault::ModePackage,
-            _ => Fault::ModeUnknown,
-        })
-    }
-
-    /// The mode as it is sent.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Mode::SendOnly => "sendonly",
-            Mode::RecvOnly => "recvonly",
-            Mode::SendRecv => "sendrecv",
-            Mode::Confrnce => "confrnce",
-            Mode::Inactive => "inactive",
-            Mode::Loopback => "loopback",
-            Mode::ContTest => "conttest",
-            Mode::NetwLoop => "netwloop",
-            Mode::NetwTest => "netwtest",
-        }
-    }
+/// Reads a mode; `package/mode` is [`Fault::ModePackage`], anything else unknown [`Fault::ModeUnknown`] (G-CRX-05).
+pub fn parse_mode(text: &[u8]) -> Result<Mode, Fault> {
+    Mode::parse(text).ok_or_else(|| match text.iter().position(|&b| b == b'/') {
+        Some(slash) if scan::is_package_name(&text[..slash]) => Fault::ModePackage,
+        _ => Fault::ModeUnknown,
+    })
 }
 
 /// The ranges of a ResponseAck. Inverted ones and what is no range are left out; nothing is enumerated (G-ACK).
@@ -325,11 +271,11 @@ mod tests {
     fn modes() {
         // G-MOD-01, G-CRX-05, G-SYN-03
         for mode in Mode::ALL {
-            assert_eq!(Mode::parse(mode.name().to_ascii_uppercase().as_bytes()), Ok(mode));
+            assert_eq!(parse_mode(mode.keyword().to_ascii_uppercase().as_bytes()), Ok(mode));
         }
-        assert_eq!(Mode::parse(b"foo"), Err(Fault::ModeUnknown));
-        assert_eq!(Mode::parse(b"zz/foo"), Err(Fault::ModePackage));
-        assert_eq!(Mode::parse(b"/foo"), Err(Fault::ModeUnknown));
+        assert_eq!(parse_mode(b"foo"), Err(Fault::ModeUnknown));
+        assert_eq!(parse_mode(b"zz/foo"), Err(Fault::ModePackage));
+        assert_eq!(parse_mode(b"/foo"), Err(Fault::ModeUnknown));
     }
 
     #[test]
