@@ -35,20 +35,29 @@ struct Datagram {
 /// Commands seen, and answers to be sent.
 pub struct Answers {
     seen: Box<[Option<Seen>]>,
-    queue: VecDeque<Box<Datagram>>,
-    free: Vec<Box<Datagram>>,
-    open: Option<Box<Datagram>>,
+    /// All datagrams there are; what moves is their place.
+    datagrams: Box<[Datagram]>,
+    queue: VecDeque<usize>,
+    free: Vec<usize>,
+    open: Option<usize>,
     dropped: u64,
+}
+
+impl Default for Answers {
+    fn default() -> Answers {
+        Answers::new()
+    }
 }
 
 impl Answers {
     /// Nothing seen, nothing to send.
     pub fn new() -> Answers {
-        let empty = || Box::new(Datagram { to: ([0, 0, 0, 0], 0).into(), length: 0, bytes: [0; MESSAGES_MAX * ANSWER_MAX] });
+        let empty = || Datagram { to: ([0, 0, 0, 0], 0).into(), length: 0, bytes: [0; MESSAGES_MAX * ANSWER_MAX] };
         Answers {
             seen: vec![None; SEEN].into(),
+            datagrams: (0..QUEUE_MAX).map(|_| empty()).collect(),
             queue: VecDeque::with_capacity(QUEUE_MAX),
-            free: (0..QUEUE_MAX).map(|_| empty()).collect(),
+            free: (0..QUEUE_MAX).collect(),
             open: None,
             dropped: 0,
         }
@@ -77,9 +86,7 @@ impl Answers {
 
     /// The datagram being answered ends here: its answers may be sent.
     pub fn close(&mut self) {
-        if let Some(datagram) = self.open.take() {
-            self.queue.push_back(datagram);
-        }
+        self.queue.extend(self.open.take());
     }
 
     /// Whether answers wait to be sent.
@@ -94,10 +101,12 @@ impl Answers {
 
     /// Sends what waits.
     pub fn poll(&mut self, out: &mut impl FnMut(SocketAddr, &[u8])) {
-        while let Some(mut datagram) = self.queue.pop_front() {
-            out(datagram.to, datagram.bytes.get(..datagram.length).unwrap_or_default());
-            datagram.length = 0;
-            self.free.push(datagram);
+        while let Some(place) = self.queue.pop_front() {
+            if let Some(datagram) = self.datagrams.get_mut(place) {
+                out(datagram.to, datagram.bytes.get(..datagram.length).unwrap_or_default());
+                datagram.length = 0;
+            }
+            self.free.push(place);
         }
     }
 
@@ -105,7 +114,7 @@ impl Answers {
         if self.open.is_none() {
             self.open = self.free.pop();
         }
-        let Some(datagram) = &mut self.open else {
+        let Some(datagram) = self.open.and_then(|place| self.datagrams.get_mut(place)) else {
             self.dropped += 1;
             return;
         };

@@ -125,7 +125,7 @@ impl Calls {
     }
 
     /// How many endpoints.
-    pub fn len(&self) -> usize {
+    pub fn endpoints(&self) -> usize {
         self.lines.len()
     }
 
@@ -232,7 +232,7 @@ impl Calls {
             ),
             Step::Delete(_) => request(Verb::Dlcx, &[b"C: ", call, b"\r\nI: ", connection, b"\r\n"]),
             Step::Clean(_) => request(Verb::Dlcx, &[]),
-            Step::AuditEndpoint(_) if self.audits % 4 == 0 => request(Verb::Auep, &[b"F: X, N, R, S, T, I, O, ES, RM, RD, E\r\n"]),
+            Step::AuditEndpoint(_) if self.audits.is_multiple_of(4) => request(Verb::Auep, &[b"F: X, N, R, S, T, I, O, ES, RM, RD, E\r\n"]),
             Step::AuditEndpoint(_) => request(Verb::Auep, &[b"F: I\r\n"]),
             Step::AuditConnection(_) => request(Verb::Aucx, &[b"I: ", connection, b"\r\nF: C, M, P\r\n"]),
         }
@@ -240,10 +240,9 @@ impl Calls {
 
     /// A provisional response has arrived for endpoint `index`.
     pub fn handle_provisional(&mut self, index: u32, response: &Response<'_>) {
-        if let Some(line) = self.lines.get_mut(index as usize) {
-            if line.state == State::Creating {
-                line.provisional = response.connection().unwrap_or(HexId::NONE);
-            }
+        match self.lines.get_mut(index as usize) {
+            Some(line) if line.state == State::Creating => line.provisional = response.connection().unwrap_or(HexId::NONE),
+            _ => {}
         }
     }
 
@@ -339,7 +338,7 @@ impl Calls {
 
     fn take_audit_step(&mut self) -> Option<Step> {
         self.audits = self.audits.wrapping_add(1);
-        let of_standing = self.audits % 3 != 0;
+        let of_standing = !self.audits.is_multiple_of(3);
         let index = match of_standing {
             true => self.standing.pop_front().or_else(|| self.free.pop_front())?,
             false => self.free.pop_front().or_else(|| self.standing.pop_front())?,

@@ -102,9 +102,7 @@ fn is_usable(description: &[u8]) -> bool {
     for line in Lines::new(description) {
         match line.get(..2) {
             Some(b"c=") => address |= line.starts_with(b"c=IN IP4 ") || line.starts_with(b"c=IN IP6 "),
-            Some(b"m=") => {
-                media |= line.strip_prefix(b"m=audio ").and_then(|rest| rest.first()).is_some_and(|b| (b'1'..=b'9').contains(b))
-            }
+            Some(b"m=") => media |= line.strip_prefix(b"m=audio ").and_then(|rest| rest.first()).is_some_and(|b| (b'1'..=b'9').contains(b)),
             _ => {}
         }
     }

@@ -31,6 +31,12 @@ pub struct Confirmations {
     given_up: u64,
 }
 
+impl Default for Confirmations {
+    fn default() -> Confirmations {
+        Confirmations::new()
+    }
+}
+
 impl Confirmations {
     /// Nothing to confirm.
     pub fn new() -> Confirmations {

@@ -20,6 +20,8 @@ pub mod confirm;
 pub mod finals;
 pub mod pattern;
 #[cfg(test)]
+pub(crate) mod scripted;
+#[cfg(test)]
 mod tests;
 pub mod text;
 pub mod transactions;
@@ -347,8 +349,7 @@ impl Agent {
     fn clear_next(&mut self, now: Time) -> bool {
         let Some(name) = self.clearing.get(self.cursor) else { return false };
         self.cursor += 1;
-        let request =
-            Request { verb: Verb::Dlcx, token: NO_LINE, intended: Time::NEVER, endpoint: name.as_bytes(), parameters: &[] };
+        let request = Request { verb: Verb::Dlcx, token: NO_LINE, intended: Time::NEVER, endpoint: name.as_bytes(), parameters: &[] };
         self.tally.commands += u64::from(self.transactions.start(now, &request, &mut self.confirmations));
         true
     }
@@ -366,7 +367,7 @@ impl Agent {
     }
 
     fn audit_next(&mut self, now: Time) -> bool {
-        if self.cursor >= self.calls.len() {
+        if self.cursor >= self.calls.endpoints() {
             return false;
         }
         let step = self.calls.take_final_audit(self.cursor as u32);

@@ -249,8 +249,7 @@ impl Transactions {
         let body_length = text.len() as u16;
         let place = self.place(id);
         let Request { verb, token, intended, .. } = *request;
-        self.slots[place as usize] =
-            Slot { id, token, intended, verb, body, body_length, address: self.current, unsent: true, ..FREE };
+        self.slots[place as usize] = Slot { id, token, intended, verb, body, body_length, address: self.current, unsent: true, ..FREE };
         self.unsent.push_back(place);
         self.in_flight += 1;
         true
@@ -280,10 +279,8 @@ impl Transactions {
 
     /// Something came from `from`: it is reachable.
     pub fn heard(&mut self, from: SocketAddr) {
-        if let Some(address) = self.unreachable {
-            if self.address(address) == Some(from) {
-                self.unreachable = None;
-            }
+        if self.unreachable.and_then(|place| self.address(place)) == Some(from) {
+            self.unreachable = None;
         }
     }
 
@@ -477,6 +474,9 @@ mod tests {
 
     const MILLI: u64 = 1_000_000;
 
+    /// Time in ms, port, bytes.
+    type Sent = (u64, u16, Vec<u8>);
+
     fn addresses(count: u16) -> Vec<SocketAddr> {
         (0..count).map(|i| SocketAddr::from(([127, 0, 0, 1], 2427 + i))).collect()
     }
@@ -490,8 +490,8 @@ mod tests {
         all.start(now, &request, &mut Confirmations::new())
     }
 
-    /// Polls at every deadline until `end`; gives (time in ms, port, bytes) of what was sent, and the times of losses.
-    fn run(all: &mut Transactions, end: Time) -> (Vec<(u64, u16, Vec<u8>)>, Vec<u64>) {
+    /// Polls at every deadline until `end`; gives what was sent, and the times of losses.
+    fn run(all: &mut Transactions, end: Time) -> (Vec<Sent>, Vec<u64>) {
         let (mut sent, mut lost) = (Vec::new(), Vec::new());
         let mut now = Time::ZERO;
         while now <= end {
