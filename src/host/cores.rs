@@ -20,6 +20,10 @@ pub enum ToCore {
     Request(Box<Request>, Sender<Box<Request>>),
     /// New settings.
     Settings(Arc<Settings>),
+    /// Stand still for so long, as a stuck core would: for tests.
+    Hold(Duration),
+    /// End.
+    Stop,
 }
 
 /// What a core tells the control loop without being asked.
@@ -31,8 +35,6 @@ pub struct Pulse {
     pub turns: AtomicU64,
     /// Whether it has ended.
     pub ended: AtomicBool,
-    /// Set by a test: the core stops going round until it is cleared.
-    pub hold: AtomicBool,
 }
 
 /// One core, from outside.
@@ -86,6 +88,26 @@ impl Cores {
         });
         let asked: Vec<_> = asked.collect();
         asked.into_iter().map(|(core, receiver)| (core, receiver.and_then(|receiver| wait(core, &receiver)))).collect()
+    }
+
+    /// Makes a core stand still for `time`, to see what the others do then.
+    ///
+    /// # Errors
+    /// When its inbox is full, or there is no such core.
+    pub fn hold(&self, core: CoreId, time: Duration) -> Result<(), Silent> {
+        let port = self.ports.get(usize::from(core.0)).ok_or(Silent(core))?;
+        port.inbox.try_send(ToCore::Hold(time)).map_err(|_| Silent(core))?;
+        port.waker.wake();
+        Ok(())
+    }
+
+    /// Tells every core to end.
+    pub fn stop(&self) {
+        for port in &self.ports {
+            // A core whose inbox is full is stuck; the process ends without it.
+            let _ = port.inbox.try_send(ToCore::Stop);
+            port.waker.wake();
+        }
     }
 
     /// Gives every core new settings. A core that is silent finds them when it goes on.

@@ -74,7 +74,7 @@ pub fn plan(layout: Layout, facilities: &[FacilityPlan]) -> Plan {
             history_bytes: 16 << 20,
             own_commands: 128,
         },
-        topology,
+        topology: topology.into(),
     }
 }
 

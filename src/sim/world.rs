@@ -5,11 +5,9 @@ use super::frames::FrameTable;
 use super::journal::Journal;
 use super::layout::{self, Layout};
 use super::reply::Reply;
-use crate::proto::aggregate::Pattern;
 use crate::proto::base::{CoreId, Counter, Counters, EndpointIndex, FrameRef, Rng, Time};
-use crate::proto::core::{Announcement, Answer, Ask, Boot, Core, Envelope, Origin, Outside, Request, Stage, Turn};
-use crate::proto::endpoint::RestartMethod;
-use crate::proto::mgcp::Restart;
+use crate::proto::core::{Administration, Answer, Ask, Boot, Core, Envelope, Origin, Outside, Request, StateFilter, Turn};
+use crate::proto::endpoint::Announcement as Told;
 use crate::proto::plan::{Plan, Settings};
 use crate::proto::trunk::{CardOrder, Facility, FacilityKind, FacilityPlan, SimCard, SimulatedPlan, SpanIndex};
 use std::cmp::Reverse;
@@ -35,7 +33,7 @@ pub struct Setup {
     pub facilities: Vec<FacilityPlan>,
     /// Received frames per core.
     pub frames: u32,
-    /// Whether every restart counts as announced and confirmed from the start.
+    /// Whether the restart is over, and all commands of the gateway to agents without an actor are answered with success.
     pub told: bool,
     /// How a failed run is repeated.
     pub replay: String,
@@ -89,7 +87,7 @@ impl Faults {
             ring_max: 20 * US,
             ring_capacity: 1024,
             ring_full: 0,
-            transmit_slots: 64,
+            transmit_slots: 1024,
             transmit_max: 20 * US,
             missteer: 500_000,
         }
@@ -270,6 +268,9 @@ impl Outside for Out<'_> {
         let in_use = &mut wires.transmitting[usize::from(self.core.0)];
         in_use.retain(|&until| until > now);
         if in_use.len() >= wires.faults.transmit_slots {
+            if let Some(journal) = &mut wires.journal {
+                journal.in_order = false;
+            }
             return false;
         }
         in_use.push(now + wires.rng.duration(US, wires.faults.transmit_max));
@@ -339,6 +340,7 @@ pub struct World {
     wires: Wires,
     agents: Vec<Box<dyn Actor>>,
     mail: Vec<Mail>,
+    answers_own: bool,
     receivers: Vec<CoreId>,
     next_id: u32,
     steps: u64,
@@ -395,6 +397,7 @@ impl World {
             wires,
             agents: Vec::new(),
             mail: Vec::new(),
+            answers_own: false,
             next_id: 1000,
             steps: 0,
             setup,
@@ -403,20 +406,21 @@ impl World {
             world.wires.turn_at(CoreId(core), now);
         }
         if world.setup.told {
-            world.tell_all();
+            world.boot();
         }
         world
     }
 
-    /// Every restart is announced and confirmed.
-    pub fn tell_all(&mut self) {
-        for stage in [Stage::Sent, Stage::Acknowledged] {
-            let restart = Restart { pattern: Pattern::Gateway, method: RestartMethod::Restart, delay_s: 0, reason: 0 };
-            let announcement = Announcement { number: 0, transaction: 1, restart, stage };
-            for core in 0..self.plan.cores {
-                self.tell(CoreId(core), Envelope::Announce(announcement));
-            }
+    /// Waits until every restart is announced and confirmed.
+    fn boot(&mut self) {
+        self.answers_own = true;
+        self.run_for(Duration::from_secs(3));
+        let all = self.plan.topology.select_all();
+        for core in self.plan.owners.clone() {
+            let Answer::Endpoints(views) = self.ask_core(core, Ask::Endpoints(all, StateFilter::All)) else { panic!("no answer") };
+            assert!(views.iter().all(|view| view.announcement == Told::Done), "a restart is not confirmed after 3 s");
         }
+        self.mail.clear();
     }
 
     /// What goes wrong from now on.
@@ -473,7 +477,7 @@ impl World {
         change(&mut settings);
         self.settings = Arc::new(settings);
         for node in &mut self.nodes {
-            node.core.set_settings(self.settings.clone());
+            node.core.set_settings(self.now, self.settings.clone());
         }
         if let Some(journal) = &mut self.wires.journal {
             journal.set_settings(self.settings.clone());
@@ -497,10 +501,9 @@ impl World {
         request.answer
     }
 
-    /// Tells a core something, as the lead core would.
-    pub fn tell(&mut self, core: CoreId, envelope: Envelope) {
-        let lead = self.plan.lead();
-        self.with_core(core, |core, turn| core.handle_envelope(turn, lead, envelope));
+    /// An operator's order about service states.
+    pub fn administer(&mut self, order: Administration) {
+        self.ask_core(self.plan.lead(), Ask::Administer(order));
     }
 
     fn with_core<T>(&mut self, core: CoreId, then: impl FnOnce(&mut Core, &mut Turn<'_, FrameTable, Out<'_>>) -> T) -> T {
@@ -635,7 +638,14 @@ impl World {
                 self.agents[agent].handle(self.now, &mail, &mut out);
                 self.after_agent(agent, out);
             }
-            None => self.mail.push(mail),
+            None => {
+                if self.answers_own {
+                    for command in Reply::all(&mail.bytes).iter().filter(|reply| reply.code.is_none()) {
+                        self.send_from(mail.to, mail.local, format!("200 {} OK\r\n", command.id).as_bytes());
+                    }
+                }
+                self.mail.push(mail);
+            }
         }
     }
 

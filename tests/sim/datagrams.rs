@@ -74,7 +74,7 @@ fn bounds_hold() {
         assert_eq!(order(w).len(), 32);
         assert_eq!(w.counter(Counter::DroppedPiggybackLimit), 1);
         w.order_cards(CardOrder::Delay(100));
-        for n in 0..200 {
+        for n in 0..400 {
             let first = command("CRCX", 1000 + 2 * n, &format!("ds/ds1-{}/{}", 1 + n % 8, 1 + n / 8 % 24), "C: A1\r\nM: recvonly\r\n");
             send(w, &[first, command("AUEP", 1001 + 2 * n, "ds/ds1-1/1", "")]);
         }

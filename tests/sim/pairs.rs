@@ -2,7 +2,7 @@
 
 use super::{MS, S, connection, each_layout, world};
 use tollgate::proto::trunk::CardOrder;
-use tollgate::sim::Layout;
+use tollgate::sim::{Faults, Layout};
 
 #[test]
 fn a_pair_is_made_on_any_two_endpoints() {
@@ -104,6 +104,7 @@ fn a_pair_with_a_silent_core_is_undone() {
     let mut w = world(Layout::Two);
     let silent = w.plan.home(b"ds/ds1-2/1");
     assert_ne!(silent, w.plan.home(b"ds/ds1-1/1"));
+    w.set_faults(Faults { missteer: 0, ..Faults::none() });
     w.stall(silent, 15 * S);
     let pair = w.command("CRCX", "ds/ds1-1/1", &["C: A1", "M: sendrecv", "Z2: ds/ds1-2/1@tgw.example.net"]);
     w.run_for(S);
