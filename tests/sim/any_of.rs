@@ -57,7 +57,9 @@ fn the_chosen_name_has_the_domain_of_the_command() {
     each_layout(|w| {
         for _ in 0..4 {
             let made = w.ask("CRCX", "$@[192.0.2.10]", &["C: A1", "M: recvonly"]);
-            assert!(made.get("Z").is_some_and(|name| name.ends_with("@[192.0.2.10]")), "{made:?}");
+            assert!(made.get("Z").is_some_and(|name| name.ends_with("@[192.0.2.10]")), "{}", made.line);
+            // The endpoint knows it from now on, on its own core.
+            assert_eq!(w.ask("AUEP", made.get("Z").unwrap(), &["F: I"]).get("I"), made.get("I"));
         }
     });
 }
