@@ -2,6 +2,7 @@
 //! (RFC 3435 4.4.6, 4.4.7; G-RST-03, G-RST-05).
 
 use super::jobs::{Owner, Wait};
+use super::media::Covered;
 use super::outside::{Frames, Outside, Turn};
 use super::{Core, Envelope};
 use crate::proto::aggregate::Pattern;
@@ -141,7 +142,7 @@ impl Core {
             let Some(state) = self.calls.endpoints.get_mut(endpoint) else { continue };
             let before = std::mem::replace(&mut state.service, service);
             if before.in_service && !service.in_service {
-                self.abort_at(turn, endpoint);
+                self.abort_at(turn, endpoint, Covered::Call(None));
                 self.lose_connections(turn, endpoint, service.reason);
                 self.calls.endpoints.reset(endpoint);
             }

@@ -11,6 +11,7 @@ use super::command::Step;
 use super::envelope::{Envelope, JobId, Message};
 use super::jobs::Owner;
 use super::jobs::{Job, Wait};
+use super::media::Covered;
 use super::outside::{Frames, Outside, Turn};
 use super::receive::Received;
 use super::respond::{Final, Preface};
@@ -177,6 +178,10 @@ impl Core {
             Wait::Applying(cores) => {
                 self.jobs.wait(id, Wait::Applying(cores - 1), Time::NEVER);
             }
+            Wait::Joining(slot, plan, first, second) => {
+                self.jobs.remove(id);
+                self.halves_joined(turn, &job, slot, plan, first, second);
+            }
             Wait::Late(answers) => self.one_answer_less(id, &job, answers),
             _ => self.counters.add(Counter::EnvelopeStray),
         }
@@ -313,7 +318,7 @@ impl Core {
             }
             match &change {
                 Change::Delete(call) => {
-                    self.abort_at(turn, endpoint);
+                    self.abort_at(turn, endpoint, Covered::Call(*call));
                     delete::disconnect_all(&mut self.calls, turn.now, endpoint, call.as_ref());
                     self.note_idle(turn, endpoint);
                 }
