@@ -117,11 +117,7 @@ impl Core {
         let mut cursor = Cursor::default();
         for _ in 0..SEARCH_RANGES {
             let range = selection.next(&self.plan.topology, &mut cursor, u32::MAX)?;
-            let found = match self.calls.endpoints.find_idle(range) {
-                // The search goes round: the next one found is another, if there is another.
-                Some(endpoint) if Some(endpoint) == except => self.calls.endpoints.find_idle(range).filter(|&e| Some(e) != except),
-                found => found,
-            };
+            let found = self.calls.endpoints.find_idle(range, except);
             if found.is_some() {
                 return found;
             }
