@@ -573,7 +573,7 @@ fn cores_share_a_port_and_each_has_its_own_socket() {
 }
 
 #[test]
-fn a_closed_transport_leaves_its_held_frames_readable() {
+fn a_closed_transport_frees_its_address_and_leaves_its_held_frames_readable() {
     for subject in subjects() {
         // An address of its own: what is sent after closing must not meet another test's socket.
         let mut bed = Bed::new(subject, Sizes::default(), &["127.77.0.2:0"]);
@@ -582,7 +582,9 @@ fn a_closed_transport_leaves_its_held_frames_readable() {
         let frame = bed.receive(1)[0];
         let (table, transport) = (bed.table, bed.transport);
         drop(transport);
+        let again = UdpSocket::bind(bed.addresses[0]).unwrap_or_else(|e| panic!("{subject:?}: the address is free again: {e}"));
         (0..20).for_each(|_| drop(client.send(b"after")));
         assert_eq!(&*table.read(frame).expect("held"), b"kept", "{subject:?}");
+        drop(again);
     }
 }

@@ -427,6 +427,8 @@ impl Drop for Uring {
             self.reap();
             !self.wake_armed && self.lines.iter().all(|line| !line.armed)
         });
+        // The ring ends in the background; the sockets must not stay open that long. An error could only mean they are not registered.
+        let _ = self.ring.submitter().unregister_files();
         if !quiet {
             mem::forget(Arc::clone(self.pool.table()));
             self.buffers.leak();
