@@ -1,1 +1,13 @@
-//! (being written)
+//! The machine-facing half: cores, frames, rings, sockets, clocks.
+//!
+//! `unsafe` lives in [`frame`] and in `transport::{sys, mmsg, uring}` only, behind safe surfaces.
+
+pub mod boot;
+pub mod clock;
+pub mod core_loop;
+pub mod cores;
+pub mod cpu;
+pub mod entropy;
+pub mod frame;
+pub mod ring;
+pub mod transport;

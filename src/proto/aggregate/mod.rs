@@ -7,5 +7,5 @@ pub mod name;
 pub mod set;
 
 pub use cover::{Cover, Forms, Widest};
-pub use name::Pattern;
+pub use name::{PATTERN_NAME_MAX, Pattern};
 pub use set::EndpointSet;

@@ -39,6 +39,22 @@ counters! {
     DroppedUnreadable = "dropped_unreadable",
     /// Datagrams dropped: longer than a receive frame.
     DroppedTruncated = "dropped_truncated",
+    /// Datagrams dropped by the kernel: a socket's receive buffer was full.
+    DroppedKernel = "dropped_kernel",
+    /// Times receiving paused: every receive frame was held.
+    ReceiveStarved = "receive_starved",
+    /// Receive calls that ended with a socket error; receiving went on.
+    ReceiveErrors = "receive_errors",
+    /// Datagrams the kernel refused to send.
+    SendErrors = "send_errors",
+    /// Times a socket's send buffer was full; the datagrams stayed queued.
+    SendFull = "send_full",
+    /// Completions the kernel had no room for in the ring; they came later.
+    RingOverflow = "ring_overflow",
+    /// Sleeps of a core ended by another thread.
+    Wakes = "wakes",
+    /// Releases refused: the frame was not held or still being read (a fault in the gateway).
+    ReleaseRefused = "release_refused",
     /// Messages dropped: more messages in one datagram than the limit.
     DroppedPiggybackLimit = "dropped_piggyback_limit",
     /// Datagrams dropped: no room to keep a datagram of several messages.
@@ -117,6 +133,8 @@ counters! {
     EnvelopeStray = "envelope_stray",
     /// Finals kept for acknowledgement (K:) and repeated.
     FinalRepeats = "final_repeats",
+    /// Times the loop of a core ended by a panic; the process ends then.
+    CorePanics = "core_panics",
     /// Commands refused because the gateway drains.
     DrainRefused = "drain_refused",
 }

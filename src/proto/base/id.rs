@@ -12,6 +12,16 @@ pub const TRANSACTION_ID_MAX: TransactionId = 999_999_999;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct CoreId(pub u8);
 
+/// A received datagram's buffer: the core that received it and the buffer's number there. It only names the buffer; the bytes
+/// are read through the host's frame table, and the frame stays occupied until its owner releases it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct FrameRef {
+    /// The core that received the datagram and alone may release the frame.
+    pub core: CoreId,
+    /// The frame's number on that core.
+    pub index: u32,
+}
+
 /// A configured agent: its place in the list of agents.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct AgentId(pub u8);

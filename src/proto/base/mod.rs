@@ -3,11 +3,13 @@
 pub mod counters;
 pub mod hash;
 pub mod id;
+pub mod mode;
 pub mod rng;
 pub mod time;
 
 pub use counters::{Counter, Counters};
 pub use hash::NameKey;
-pub use id::{AgentId, CoreId, EndpointIndex, EndpointRange, HexId, TransactionId};
+pub use id::{AgentId, CoreId, EndpointIndex, EndpointRange, FrameRef, HexId, TransactionId};
+pub use mode::Mode;
 pub use rng::Rng;
 pub use time::Time;

@@ -1,1 +1,320 @@
-//! (being written)
+//! The machine of one core: it routes messages to the core they belong to, runs the commands of its own endpoints, answers, and
+//! talks to the other cores. It owns everything it touches; cores share no table.
+//!
+//! Drive it with `handle_datagram`, `handle_envelope` and `handle_request` as input comes, and with `handle_time` once per turn of the
+//! loop and no later than `deadline`. Each takes a [`Turn`]: the time, the frames to read and the way out. Envelopes a core sends to
+//! itself are delivered before the call returns, so that a gateway of one core needs no ring.
+//!
+//! Invariants: a received frame is released, or returned to its owner, exactly once; a command that was noted as running is finished
+//! exactly once; every envelope that asks for an answer gets one.
+
+mod announce;
+mod command;
+mod datagrams;
+mod envelope;
+mod everywhere;
+mod halves;
+mod jobs;
+mod lead;
+mod media;
+mod operator;
+mod outside;
+mod own;
+mod receive;
+mod respond;
+
+pub use announce::Announcement;
+pub use envelope::{Envelope, JobId, Message, SINGLE};
+pub use lead::Administration;
+pub use operator::{Answer, Ask, ConnectionView, CoreView, EndpointView, FacilitiesView, Request, StateFilter, TransactionsView};
+pub use outside::{Frames, Origin, Outside, Turn};
+
+use crate::proto::base::{CoreId, Counter, Counters, NameKey, Rng, Time};
+use crate::proto::endpoint::{Endpoints, OwnedSpan, PoolLimits};
+use crate::proto::mgcp::Calls;
+use crate::proto::overload::Detector;
+use crate::proto::plan::{Plan, Settings};
+use crate::proto::transaction::finals::Finals;
+use crate::proto::transaction::history::History;
+use crate::proto::transaction::outgoing::Outgoing;
+use crate::proto::trunk::Card;
+use announce::Announcements;
+use datagrams::Datagrams;
+use everywhere::Shares;
+use jobs::Jobs;
+use lead::Lead;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a core starts from.
+pub struct Boot {
+    /// Which core of the plan it is.
+    pub core: CoreId,
+    /// The plan, the same for all cores.
+    pub plan: Arc<Plan>,
+    /// Settings, the same for all cores.
+    pub settings: Arc<Settings>,
+    /// Where it counts.
+    pub counters: Arc<Counters>,
+    /// The card that carries its endpoints.
+    pub card: Box<dyn Card + Send>,
+    /// A seed that differs from core to core and from boot to boot.
+    pub seed: u64,
+    /// The time now.
+    pub now: Time,
+}
+
+/// One core.
+pub struct Core {
+    id: CoreId,
+    plan: Arc<Plan>,
+    settings: Arc<Settings>,
+    counters: Arc<Counters>,
+    calls: Calls,
+    names: NameKey,
+    history: History,
+    outgoing: Outgoing,
+    finals: Finals,
+    detector: Detector,
+    datagrams: Datagrams,
+    jobs: Jobs,
+    shares: Shares,
+    announcements: Announcements,
+    /// The restart coordinator, on the lead core.
+    lead: Option<Box<Lead>>,
+    /// Whether new calls are refused.
+    draining: bool,
+    /// Messages nobody needs any more, given back before the call returns.
+    finished: VecDeque<Message>,
+    /// Envelopes to itself, delivered before the call returns.
+    to_self: VecDeque<Envelope>,
+    /// Envelopes that must arrive and found the ring full, in order.
+    unsent: VecDeque<(CoreId, Envelope)>,
+    /// When to try them again.
+    unsent_retry: Time,
+    /// A response that found no transmit frame is still written, to be remembered.
+    scratch: Box<[u8]>,
+}
+
+impl Core {
+    /// A core in the state after a restart. Sizes come from the plan; nothing is allocated per command afterwards.
+    pub fn new(boot: Boot) -> Core {
+        let Boot { core, plan, settings, counters, card, seed, now } = boot;
+        let mut rng = Rng::new(seed);
+        let limits = plan.limits;
+        let owned: Vec<OwnedSpan> = plan.owned_spans(core).collect();
+        let pools = PoolLimits { connections: limits.connections, blob_blocks: limits.blob_blocks, entities: limits.entities };
+        let endpoints = Endpoints::new(&owned, pools, rng.fork("connections").next());
+        let names = NameKey::new([rng.next(), rng.next()]);
+        let timers = settings.timers.transaction();
+        let largest = settings.largest_response();
+        let history = History::new(plan.limits.history(largest), timers.t_hist, settings.timers.transaction_limit, &mut rng);
+        let ordinal = plan.ordinal(core).unwrap_or(0) as u32;
+        let outgoing = Outgoing::new(now, &plan.limits.outgoing(ordinal, plan.owners.len() as u32), timers, rng.fork("own"));
+        let finals = Finals::new(now, FINALS, timers, rng.fork("finals"));
+        let detector = Detector::new(settings.overload());
+        let lead = (plan.lead() == core).then(|| Box::new(Lead::new(&plan, &settings, rng.fork("restart"), now)));
+        Core {
+            id: core,
+            calls: Calls::new(endpoints, card, plan.clone(), settings.clone(), counters.clone()),
+            names,
+            history,
+            outgoing,
+            finals,
+            detector,
+            datagrams: Datagrams::new(limits.datagrams),
+            jobs: Jobs::new(limits.jobs),
+            shares: Shares::new(),
+            announcements: Announcements::new(),
+            lead,
+            draining: false,
+            finished: VecDeque::with_capacity(64),
+            to_self: VecDeque::with_capacity(64),
+            unsent: VecDeque::new(),
+            unsent_retry: Time::NEVER,
+            scratch: vec![0; usize::from(largest)].into(),
+            plan,
+            settings,
+            counters,
+        }
+    }
+
+    /// Which core this is.
+    pub fn id(&self) -> CoreId {
+        self.id
+    }
+
+    /// New settings, for what comes and for timers already running.
+    pub fn set_settings(&mut self, now: Time, settings: Arc<Settings>) {
+        let timers = settings.timers.transaction();
+        self.history.set_timers(timers.t_hist, settings.timers.transaction_limit);
+        self.outgoing.set_timers(timers);
+        self.finals.set_timers(timers);
+        self.detector.set_levels(settings.overload());
+        if let Some(lead) = &mut self.lead {
+            lead.set_settings(&self.plan, &settings, now);
+        }
+        self.calls.settings = settings.clone();
+        self.settings = settings;
+    }
+
+    /// Everything that is due: deadlines, the card's indications, the next slice of work over many endpoints.
+    pub fn handle_time<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>) {
+        self.send_unsent(turn);
+        self.handle_card(turn);
+        self.handle_jobs_due(turn);
+        self.handle_own(turn);
+        self.handle_shares(turn);
+        self.handle_lead(turn);
+        self.history.expire(turn.now, EXPIRE_PER_TURN);
+        self.deliver(turn);
+    }
+
+    /// When to call [`Core::handle_time`] at the latest; a time in the past while sliced work goes on.
+    pub fn deadline(&self) -> Time {
+        if self.shares.working() {
+            return Time::ZERO;
+        }
+        let lead = self.lead.as_ref().map_or(Time::NEVER, |lead| lead.deadline());
+        self.calls
+            .card
+            .deadline()
+            .min(self.jobs.deadline())
+            .min(self.outgoing.deadline())
+            .min(self.history.deadline())
+            .min(lead)
+            .min(self.finals.deadline())
+            .min(self.unsent_retry)
+    }
+
+    /// Something another core said.
+    pub fn handle_envelope<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, from: CoreId, envelope: Envelope) {
+        self.take(turn, from, envelope);
+        self.deliver(turn);
+    }
+
+    /// Sends `envelope`, to this core itself as well.
+    fn tell<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, to: CoreId, envelope: Envelope) -> bool {
+        if to == self.id {
+            self.to_self.push_back(envelope);
+            return true;
+        }
+        let sent = turn.out.forward(to, envelope);
+        if !sent {
+            self.counters.add(Counter::DroppedRingFull);
+        }
+        sent
+    }
+
+    /// Sends an envelope that must arrive: when the ring is full it is kept, with those after it, and sent when there is room.
+    fn must_tell<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, to: CoreId, envelope: Envelope) {
+        if to == self.id {
+            self.to_self.push_back(envelope);
+        } else if !self.unsent.is_empty() || !turn.out.forward(to, envelope) {
+            self.unsent.push_back((to, envelope));
+            self.unsent_retry = self.unsent_retry.min(turn.now + UNSENT_RETRY);
+        }
+    }
+
+    /// Sends `envelope` to every core that owns endpoints.
+    fn tell_owners<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, envelope: Envelope) {
+        for ordinal in 0..self.plan.owners.len() {
+            let owner = self.plan.owner_at(ordinal);
+            self.must_tell(turn, owner, envelope);
+        }
+    }
+
+    /// Sends `envelope` to every other core that owns endpoints.
+    fn tell_other_owners<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, envelope: Envelope) {
+        for ordinal in 0..self.plan.owners.len() {
+            let owner = self.plan.owner_at(ordinal);
+            if owner != self.id {
+                self.must_tell(turn, owner, envelope);
+            }
+        }
+    }
+
+    /// Tries again to send what found the rings full. Envelopes for other cores than a full one's overtake.
+    fn send_unsent<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>) {
+        if self.unsent.is_empty() {
+            return;
+        }
+        let mut full = CoreSet::default();
+        self.unsent.retain(|&(to, envelope)| {
+            let sent = !full.contains(to) && turn.out.forward(to, envelope);
+            if !sent {
+                full.insert(to);
+            }
+            !sent
+        });
+        self.unsent_retry = if self.unsent.is_empty() { Time::NEVER } else { turn.now + UNSENT_RETRY };
+    }
+
+    /// Delivers what the core told itself, and hands out the next messages of datagrams whose message in hand is finished.
+    fn deliver<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>) {
+        loop {
+            if let Some(message) = self.finished.pop_front() {
+                self.give_back(turn, message);
+            } else if let Some(envelope) = self.to_self.pop_front() {
+                self.take(turn, self.id, envelope);
+            } else if let Some(datagram) = self.datagrams.next_ready() {
+                self.continue_datagram(turn, datagram);
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn take<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, from: CoreId, envelope: Envelope) {
+        match envelope {
+            Envelope::Message(message) => self.handle_message(turn, message),
+            Envelope::Done { frame, datagram } => self.message_done(turn, frame, datagram),
+            Envelope::Prepare { job, message } => self.handle_prepare(turn, from, job, message),
+            Envelope::Vote { job, code } => self.handle_vote(turn, job, code),
+            Envelope::Decide { job, commit } => self.handle_decide(turn, from, job, commit),
+            Envelope::Applied { job } => self.handle_applied(turn, job),
+            Envelope::Try { job, message } => self.handle_try(turn, from, job, message),
+            Envelope::TryFailed { job, code } => self.handle_try_failed(turn, job, code),
+            Envelope::Made { job, created } => self.handle_made(turn, job, created),
+            Envelope::Pair { job, message } => self.handle_pair(turn, from, job, message),
+            Envelope::Join { endpoint, connection, other } => self.handle_join(turn, endpoint, connection, other),
+            Envelope::Confirm { agent, low, high } => self.confirm_here(turn.now, agent, low, high),
+            Envelope::Service { range, service } => self.handle_service(turn, range, service),
+            Envelope::Announce(announcement) => self.handle_announcement(turn, announcement),
+            Envelope::Trigger { endpoint } => self.lead_trigger(turn, endpoint),
+            Envelope::Entity { range, agent, port } => self.lead_entity(turn, range, agent, port),
+            Envelope::Calls { count } => self.lead_calls(turn, from, count),
+            Envelope::Idle { range } => self.lead_idle(turn, range),
+            Envelope::Defect { facility, defect, on, at_once } => self.lead_defect(turn, facility, defect, on, at_once),
+            Envelope::NotifiedEntity { pattern, agent, port } => self.handle_notified_entity(&pattern, agent, port),
+            Envelope::Drain { on } => {
+                self.draining = on;
+                self.note_calls(turn);
+            }
+        }
+    }
+}
+
+/// Finals that can wait for their `000` at a time.
+const FINALS: u32 = 1024;
+
+/// How soon to try a full ring again.
+const UNSENT_RETRY: Duration = Duration::from_millis(1);
+
+/// A set of cores.
+#[derive(Default)]
+struct CoreSet([u64; 4]);
+
+impl CoreSet {
+    fn contains(&self, core: CoreId) -> bool {
+        self.0[usize::from(core.0 / 64)] & (1 << (core.0 % 64)) != 0
+    }
+
+    fn insert(&mut self, core: CoreId) {
+        self.0[usize::from(core.0 / 64)] |= 1 << (core.0 % 64);
+    }
+}
+
+/// Remembered responses forgotten per turn at the most.
+const EXPIRE_PER_TURN: usize = 256;

@@ -1,1 +1,379 @@
-//! (being written)
+//! The protocol-neutral endpoint: its service state, its connections, the request it works under, whom it notifies.
+//!
+//! One core owns an [`Endpoints`]: the endpoints of its spans, their connections, and the pools behind them. It decides nothing about
+//! protocol: the verbs in `mgcp` validate and apply. Invariants: a connection is in the slab exactly when its endpoint lists it; the
+//! idle set holds exactly the endpoints that are in service and have no connection, pending ones included.
+
+pub mod blobs;
+pub mod connection;
+pub mod encoding;
+pub mod entity;
+mod idle;
+pub mod options;
+
+pub use blobs::{Blob, Blobs};
+pub use connection::{Connection, ConnectionId, ConnectionSlot, Connections, LocalMedia, NO_CONNECTION, Remote};
+pub use encoding::{Encoding, Encodings, negotiate};
+pub use entity::{Entities, EntityId};
+pub use options::{Gain, Network, Options};
+
+use crate::proto::base::{AgentId, EndpointIndex, EndpointRange, HexId};
+use idle::IdleSet;
+use std::net::SocketAddr;
+
+/// The most connections one endpoint can have (configuration may allow fewer).
+pub const CONNECTIONS_PER_ENDPOINT: usize = 4;
+
+/// The coding of a DS0 on the line (`B: e:`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Law {
+    /// Mu-law.
+    #[default]
+    Mu,
+    /// A-law.
+    A,
+}
+
+/// How to treat events that arrive while a notification is out (RFC 3435 3.2.2.14); not sticky (G-QUA-10).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Quarantine {
+    /// `loop`: several notifications for one request; default `step`.
+    pub looping: bool,
+    /// `discard` what was quarantined; default `process`.
+    pub discard: bool,
+}
+
+/// Service state as the restart coordinator decided it (RFC 3435 4.4.5, table M-6).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Service {
+    /// Whether commands other than audits are executed.
+    pub in_service: bool,
+    /// The code that refuses them when not: 501, or 531 while a failed facility has not been announced.
+    pub refusal: u16,
+    /// What an audit of RM says.
+    pub method: RestartMethod,
+    /// Why, as in `E:` (900..=905), 0 when normal.
+    pub reason: u16,
+}
+
+impl Default for Service {
+    fn default() -> Service {
+        Service { in_service: true, refusal: 501, method: RestartMethod::Restart, reason: 0 }
+    }
+}
+
+/// A restart method (RFC 3435 3.2.2.20).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum RestartMethod {
+    /// Out of service later.
+    Graceful,
+    /// Out of service now.
+    Forced,
+    /// In service.
+    #[default]
+    Restart,
+    /// Contact was lost and is back.
+    Disconnected,
+    /// A graceful one is revoked.
+    CancelGraceful,
+}
+
+impl RestartMethod {
+    /// The keyword in `RM:`.
+    pub const fn keyword(self) -> &'static str {
+        match self {
+            RestartMethod::Graceful => "graceful",
+            RestartMethod::Forced => "forced",
+            RestartMethod::Restart => "restart",
+            RestartMethod::Disconnected => "disconnected",
+            RestartMethod::CancelGraceful => "cancel-graceful",
+        }
+    }
+}
+
+/// Whether the agent knows of the endpoint's present service state (RFC 3435 4.4.6: the restart is the first thing it sees).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Announcement {
+    /// Not told yet, and no RestartInProgress was sent.
+    #[default]
+    Waiting,
+    /// A RestartInProgress is out, unanswered: the one with this number among the announcements of the core.
+    Outstanding(u32),
+    /// Told and acknowledged.
+    Done,
+}
+
+/// One endpoint.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    /// Its connections; [`NO_CONNECTION`] where there is none.
+    pub connections: [ConnectionSlot; CONNECTIONS_PER_ENDPOINT],
+    /// Service state.
+    pub service: Service,
+    /// Whether the agent was told.
+    pub announcement: Announcement,
+    /// Whom it notifies.
+    pub entity: EntityId,
+    /// The agent it notifies until told otherwise.
+    pub provisioned: AgentId,
+    /// Which of the gateway's domain names the latest command used (G-EPN-05).
+    pub domain: u8,
+    /// Line coding.
+    pub law: Law,
+    /// Whether an agent has set the line coding.
+    pub law_given: bool,
+    /// Quarantine handling of the latest request.
+    pub quarantine: Quarantine,
+    /// The identifier of the latest request; [`HexId::NONE`] when there was none since the restart.
+    pub request: HexId,
+    /// The digit map.
+    pub digit_map: Blob,
+    /// Source of the latest successful command other than an audit (G-NET-03).
+    pub source: Option<(AgentId, SocketAddr)>,
+}
+
+impl Endpoint {
+    fn new(law: Law, provisioned: AgentId) -> Endpoint {
+        Endpoint {
+            connections: [NO_CONNECTION; CONNECTIONS_PER_ENDPOINT],
+            service: Service::default(),
+            announcement: Announcement::default(),
+            entity: EntityId::PROVISIONED,
+            provisioned,
+            domain: 0,
+            law,
+            law_given: false,
+            quarantine: Quarantine::default(),
+            request: HexId::NONE,
+            digit_map: Blob::NONE,
+            source: None,
+        }
+    }
+
+    /// Slots of its connections.
+    pub fn connection_slots(&self) -> impl Iterator<Item = ConnectionSlot> + use<> {
+        self.connections.into_iter().filter(|&slot| slot != NO_CONNECTION)
+    }
+
+    /// How many connections it has.
+    pub fn connection_count(&self) -> usize {
+        self.connection_slots().count()
+    }
+}
+
+/// One run of endpoints of a core: a span it owns.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnedSpan {
+    /// The endpoints.
+    pub range: EndpointRange,
+    /// Line coding they start with.
+    pub law: Law,
+    /// The agent they notify until told otherwise.
+    pub agent: AgentId,
+}
+
+/// Sizes of the pools of [`Endpoints`].
+#[derive(Clone, Copy, Debug)]
+pub struct PoolLimits {
+    /// Connections at a time.
+    pub connections: u32,
+    /// Blocks of 240 bytes for remote descriptions, digit maps and entity names.
+    pub blob_blocks: u32,
+    /// Different notified entities at a time.
+    pub entities: u16,
+}
+
+/// The endpoints one core owns.
+pub struct Endpoints {
+    /// Where each span's endpoints start in `list`, ordered by first endpoint.
+    spans: Vec<(EndpointRange, u32)>,
+    list: Vec<Endpoint>,
+    idle: IdleSet,
+    /// The connections of all of them.
+    pub connections: Connections,
+    /// Byte strings kept with endpoints and connections.
+    pub blobs: Blobs,
+    /// Notified entities in use.
+    pub entities: Entities,
+}
+
+impl Endpoints {
+    /// The endpoints of `spans` (in ascending order, not overlapping).
+    pub fn new(spans: &[OwnedSpan], limits: PoolLimits, seed: u64) -> Endpoints {
+        let mut list = Vec::new();
+        let mut starts = Vec::new();
+        for span in spans {
+            starts.push((span.range, list.len() as u32));
+            list.extend(span.range.iter().map(|_| Endpoint::new(span.law, span.agent)));
+        }
+        let idle = IdleSet::new(list.len());
+        Endpoints {
+            spans: starts,
+            list,
+            idle,
+            connections: Connections::new(limits.connections, seed),
+            blobs: Blobs::new(limits.blob_blocks),
+            entities: Entities::new(limits.entities),
+        }
+    }
+
+    /// How many endpoints the core owns.
+    pub fn count(&self) -> u32 {
+        self.list.len() as u32
+    }
+
+    /// The runs of endpoints the core owns, ascending.
+    pub fn ranges(&self) -> impl Iterator<Item = EndpointRange> + '_ {
+        self.spans.iter().map(|&(range, _)| range)
+    }
+
+    /// Whether the core owns `endpoint`.
+    pub fn owns(&self, endpoint: EndpointIndex) -> bool {
+        self.place(endpoint).is_some()
+    }
+
+    /// One endpoint.
+    pub fn get(&self, endpoint: EndpointIndex) -> Option<&Endpoint> {
+        self.list.get(self.place(endpoint)?)
+    }
+
+    /// One endpoint, to change. Call [`Endpoints::refresh_idle`] after a change of service state.
+    pub fn get_mut(&mut self, endpoint: EndpointIndex) -> Option<&mut Endpoint> {
+        let place = self.place(endpoint)?;
+        self.list.get_mut(place)
+    }
+
+    /// The connection `id` of `endpoint`, with its slot; not one that is pending.
+    pub fn find(&self, endpoint: EndpointIndex, id: ConnectionId) -> Option<(ConnectionSlot, &Connection)> {
+        let endpoint = self.get(endpoint)?;
+        endpoint.connection_slots().find_map(|slot| self.connections.get(slot).filter(|c| c.id == id && !c.pending).map(|c| (slot, c)))
+    }
+
+    /// Adds `connection` to its endpoint; `None` when the endpoint or the slab is full.
+    pub fn connect(&mut self, connection: Connection) -> Option<ConnectionSlot> {
+        let place = self.place(connection.endpoint)?;
+        let free = self.list.get_mut(place)?.connections.iter_mut().find(|slot| **slot == NO_CONNECTION)?;
+        *free = self.connections.insert(connection)?;
+        let slot = *free;
+        self.refresh_idle(connection.endpoint);
+        Some(slot)
+    }
+
+    /// Takes a connection off its endpoint and frees what it kept.
+    pub fn disconnect(&mut self, slot: ConnectionSlot) -> Option<Connection> {
+        let mut connection = self.connections.remove(slot)?;
+        self.blobs.free(&mut connection.remote_text);
+        if let Some(endpoint) = self.get_mut(connection.endpoint) {
+            endpoint.connections.iter_mut().filter(|s| **s == slot).for_each(|s| *s = NO_CONNECTION);
+        }
+        self.refresh_idle(connection.endpoint);
+        Some(connection)
+    }
+
+    /// Back to the state after a restart: no request, no map, provisioned entity (G-RST-12). Connections must be gone already.
+    pub fn reset(&mut self, endpoint: EndpointIndex) {
+        let Some(place) = self.place(endpoint) else { return };
+        let Some(state) = self.list.get_mut(place) else { return };
+        self.blobs.free(&mut state.digit_map);
+        self.entities.release(&mut self.blobs, std::mem::replace(&mut state.entity, EntityId::PROVISIONED));
+        state.request = HexId::NONE;
+        state.quarantine = Quarantine::default();
+        state.source = None;
+    }
+
+    /// Changes whom `endpoint` notifies; the entity must have been interned for it.
+    pub fn set_entity(&mut self, endpoint: EndpointIndex, entity: EntityId) {
+        let Some(place) = self.place(endpoint) else { return };
+        let Some(state) = self.list.get_mut(place) else { return };
+        self.entities.release(&mut self.blobs, std::mem::replace(&mut state.entity, entity));
+    }
+
+    /// Replaces the digit map; false when there is no room (the old one stays).
+    pub fn set_digit_map(&mut self, endpoint: EndpointIndex, map: &[u8]) -> bool {
+        let Some(place) = self.place(endpoint) else { return false };
+        let (Some(state), Some(kept)) = (self.list.get_mut(place), self.blobs.store(map)) else { return false };
+        self.blobs.free(&mut state.digit_map);
+        state.digit_map = kept;
+        true
+    }
+
+    /// An idle endpoint among `range`, searching on from where the last search of this core ended.
+    pub fn find_idle(&mut self, range: EndpointRange) -> Option<EndpointIndex> {
+        let first = range.first;
+        let last = range.first.checked_add(range.count)?;
+        for &(span, start) in &self.spans {
+            let low = span.first.max(first);
+            let high = (span.first + span.count).min(last);
+            if low < high {
+                let local = start + (low - span.first)..start + (high - span.first);
+                if let Some(found) = self.idle.next_in(local) {
+                    return Some(EndpointIndex(span.first + (found - start)));
+                }
+            }
+        }
+        None
+    }
+
+    /// Recomputes whether `endpoint` is idle.
+    pub fn refresh_idle(&mut self, endpoint: EndpointIndex) {
+        if let Some(place) = self.place(endpoint)
+            && let Some(state) = self.list.get(place)
+        {
+            let idle = state.service.in_service && state.connection_slots().next().is_none();
+            self.idle.set(place as u32, idle);
+        }
+    }
+
+    #[inline]
+    fn place(&self, endpoint: EndpointIndex) -> Option<usize> {
+        // The last span that starts at or before the endpoint.
+        let after = self.spans.partition_point(|(range, _)| range.first <= endpoint.0);
+        let (range, start) = self.spans.get(after.checked_sub(1)?)?;
+        range.contains(endpoint).then(|| (start + (endpoint.0 - range.first)) as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn endpoints() -> Endpoints {
+        let span = |first| OwnedSpan { range: EndpointRange { first, count: 24 }, law: Law::Mu, agent: AgentId(0) };
+        Endpoints::new(&[span(0), span(48)], PoolLimits { connections: 64, blob_blocks: 8, entities: 4 }, 7)
+    }
+
+    #[test]
+    fn a_core_knows_its_own_endpoints_only() {
+        let endpoints = endpoints();
+        assert!(endpoints.owns(EndpointIndex(0)) && endpoints.owns(EndpointIndex(71)));
+        assert!(!endpoints.owns(EndpointIndex(24)) && !endpoints.owns(EndpointIndex(72)));
+    }
+
+    #[test]
+    fn an_endpoint_is_idle_until_it_has_a_connection_or_leaves_service() {
+        let mut endpoints = endpoints();
+        let all = EndpointRange { first: 48, count: 24 };
+        let mut found = Vec::new();
+        while let Some(endpoint) = endpoints.find_idle(all) {
+            endpoints.connect(Connection { endpoint, ..Connection::default() }).unwrap();
+            found.push(endpoint);
+        }
+        found.sort_unstable();
+        assert_eq!(found, all.iter().collect::<Vec<_>>());
+        let slot = endpoints.get(EndpointIndex(50)).unwrap().connection_slots().next().unwrap();
+        endpoints.disconnect(slot).unwrap();
+        assert_eq!(endpoints.find_idle(all), Some(EndpointIndex(50)));
+        endpoints.get_mut(EndpointIndex(50)).unwrap().service.in_service = false;
+        endpoints.refresh_idle(EndpointIndex(50));
+        assert_eq!(endpoints.find_idle(all), None);
+    }
+
+    #[test]
+    fn an_endpoint_takes_four_connections() {
+        let mut endpoints = endpoints();
+        let connection = Connection { endpoint: EndpointIndex(3), ..Connection::default() };
+        assert!((0..4).all(|_| endpoints.connect(connection).is_some()));
+        assert!(endpoints.connect(connection).is_none());
+        assert_eq!(endpoints.connections.count(), 4);
+    }
+}

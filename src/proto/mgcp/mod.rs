@@ -1,1 +1,241 @@
-//! (being written)
+//! The verbs of MGCP on one core's endpoints: one file per verb, each with a `validate` that changes nothing and an `apply` that
+//! cannot fail (RFC 3435 2.3, 4.4.2). What a command came in by, repeats and other cores are not seen here.
+
+pub mod audit_connection;
+pub mod audit_endpoint;
+pub mod configure;
+pub mod create;
+pub mod delete;
+mod describe;
+pub mod modify;
+mod options;
+pub mod request;
+mod write;
+
+pub use create::CreatePlan;
+pub use modify::ModifyPlan;
+pub use write::{
+    Restart, write_acknowledgement, write_audit, write_gateway_delete, write_outcome, write_provisional, write_refusal, write_restart,
+};
+
+use crate::proto::base::{Counters, EndpointIndex};
+use crate::proto::codec::mgcp::{EndpointName, Refusal};
+use crate::proto::endpoint::{ConnectionId, Endpoints, LocalMedia};
+use crate::proto::plan::{Plan, Settings};
+use crate::proto::trunk::{Card, MediaReport};
+use std::sync::Arc;
+
+/// One core's endpoints with all that the verbs need.
+pub struct Calls {
+    /// The endpoints and their connections.
+    pub endpoints: Endpoints,
+    /// The card that carries them.
+    pub card: Box<dyn Card + Send>,
+    /// The plan of the gateway.
+    pub plan: Arc<Plan>,
+    /// Settings.
+    pub settings: Arc<Settings>,
+    /// Where to count.
+    pub counters: Arc<Counters>,
+}
+
+impl Calls {
+    /// The calls of a core, none up.
+    pub fn new(
+        endpoints: Endpoints,
+        card: Box<dyn Card + Send>,
+        plan: Arc<Plan>,
+        settings: Arc<Settings>,
+        counters: Arc<Counters>,
+    ) -> Calls {
+        Calls { endpoints, card, plan, settings, counters }
+    }
+}
+
+/// A refusal: the return code and the commentary (G-RSL-05).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Refused {
+    /// The return code (RFC 3435 2.4).
+    pub code: u16,
+    /// What is wrong, in words.
+    pub text: &'static str,
+}
+
+const fn refuse(code: u16, text: &'static str) -> Refused {
+    Refused { code, text }
+}
+
+pub use crate::proto::plan::SMALLEST_MAX_RESPONSE;
+
+// One place for every code the gateway gives that is not about syntax (the codec has its own table).
+/// No endpoint has this name.
+pub const ENDPOINT_UNKNOWN: Refused = refuse(500, "no such endpoint");
+/// The domain part is not one of ours.
+pub const DOMAIN_UNKNOWN: Refused = refuse(500, "domain is not this gateway's");
+/// `$` where it must not stand (G-EPN-09).
+pub const ANY_OF_REFUSED: Refused = refuse(500, "any-of wildcard is not allowed in this command");
+/// `*` where it must not stand (G-EPN-09).
+pub const ALL_OF_REFUSED: Refused = refuse(503, "all-of wildcard is not allowed in this command");
+/// A verb the gateway does not receive (G-MSG-03).
+pub const VERB_UNKNOWN: Refused = refuse(504, "verb is not received by a gateway");
+/// Out of service (G-SVC-01).
+pub const OUT_OF_SERVICE: Refused = refuse(501, "endpoint is out of service");
+/// The facility failed and the restart has not been sent.
+pub const FACILITY_FAILED: Refused = refuse(531, "trunk facility has failed");
+/// The restart has not been acknowledged (G-RST-03).
+pub const RESTARTING: Refused = refuse(405, "restart is not complete");
+/// The core is overloaded.
+pub const OVERLOADED: Refused = refuse(409, "overloaded, no new connections now");
+/// The history is full (G-TRX-08).
+pub const HISTORY_FULL: Refused = refuse(409, "overloaded, too many transactions");
+/// The operator drains the gateway.
+pub const DRAINING: Refused = refuse(403, "gateway is being drained, no new connections");
+/// The table of waiting commands is full.
+pub const TOO_MANY_WAITING: Refused = refuse(403, "too many commands in progress");
+/// A response over the agent's limit (G-AUE-02).
+pub const RESPONSE_TOO_LARGE: Refused = refuse(533, "response would be too large");
+/// Its own time limit (G-PRV-05).
+pub const TIME_LIMIT: Refused = refuse(406, "command took too long and was undone");
+/// Aborted by another command (G-PRV-07).
+pub const ABORTED: Refused = refuse(407, "aborted by another command");
+/// Nothing free for `$` (G-CRX-04).
+pub const NOTHING_FREE: Refused = refuse(410, "no endpoint is free");
+/// Unknown connection.
+pub const CONNECTION_UNKNOWN: Refused = refuse(515, "connection is unknown");
+/// A known connection of another call.
+pub const CALL_MISMATCH: Refused = refuse(516, "connection does not belong to this call");
+/// The endpoint has as many connections as it may.
+pub const TOO_MANY_CONNECTIONS: Refused = refuse(540, "endpoint has the most connections it can have");
+/// The gateway has as many connections as it may.
+pub const NO_CONNECTION_LEFT: Refused = refuse(403, "no room for another connection");
+/// Pools for descriptions and digit maps are used up.
+pub const NO_MEMORY_LEFT: Refused = refuse(403, "no room to keep this description");
+/// The card could not give media.
+pub const NO_MEDIA: Refused = refuse(403, "card has no media resource free");
+/// A mode that needs a remote description (G-CRX-06).
+pub const REMOTE_MISSING: Refused = refuse(527, "mode needs a remote connection descriptor");
+/// Nothing in common (G-LCO-14).
+pub const NO_COMMON_ENCODING: Refused = refuse(534, "no codec in common");
+/// A package nobody here supports (G-RTN-03).
+pub const PACKAGE_UNKNOWN: Refused = refuse(518, "package is not supported");
+/// An option whose value cannot be had (G-LCO-12).
+pub const OPTION_VALUE: Refused = refuse(532, "value in L: is not supported");
+/// Options and remote description cannot be met together (G-LCO-18).
+pub const IRRECONCILABLE: Refused = refuse(506, "L: and remote description cannot be met together");
+/// A description we understand and cannot serve.
+pub const DESCRIPTION_UNSUPPORTED: Refused = refuse(505, "remote description asks for what is not supported");
+/// A second endpoint and a remote description at once (G-CRX-08).
+pub const SECOND_AND_REMOTE: Refused = refuse(510, "Z2: and a remote description exclude each other");
+/// A second endpoint that is the first, or an any-of for both.
+pub const SECOND_REFUSED: Refused = refuse(503, "this combination of endpoint and Z2: is not supported");
+/// A notified entity that is no agent of this gateway.
+pub const ENTITY_REFUSED: Refused = refuse(539, "N: names no call agent of this gateway");
+/// No room for another notified entity.
+pub const NO_ENTITY_LEFT: Refused = refuse(403, "too many different notified entities");
+/// A core did not vote in time.
+pub const CORE_SILENT: Refused = refuse(400, "part of the gateway does not answer, nothing was changed");
+/// Another command over many endpoints took too long.
+pub const WILDCARD_BUSY: Refused = refuse(400, "another command over these endpoints is in progress");
+/// Something only a command for one endpoint may carry.
+pub const MANY_WITH_REQUEST: Refused = refuse(510, "a command over many endpoints cannot carry this parameter");
+/// A connection whose creation is still running (G-TXN-06).
+pub const STILL_CREATING: Refused = refuse(400, "connection is still being created");
+
+/// The codec's refusal as ours.
+pub fn refused(refusal: Refusal) -> Refused {
+    Refused { code: refusal.code(), text: refusal.text() }
+}
+
+impl From<Refusal> for Refused {
+    fn from(refusal: Refusal) -> Refused {
+        refused(refusal)
+    }
+}
+
+/// The refusal with `code`, as another core reported it.
+pub fn refused_by_code(code: u16) -> Refused {
+    const KNOWN: &[Refused] = &[
+        OUT_OF_SERVICE,
+        FACILITY_FAILED,
+        RESTARTING,
+        TOO_MANY_WAITING,
+        TIME_LIMIT,
+        ABORTED,
+        NOTHING_FREE,
+        TOO_MANY_CONNECTIONS,
+        NO_COMMON_ENCODING,
+        PACKAGE_UNKNOWN,
+        OPTION_VALUE,
+        REMOTE_MISSING,
+        ENTITY_REFUSED,
+        ENDPOINT_UNKNOWN,
+        WILDCARD_BUSY,
+        SECOND_REFUSED,
+    ];
+    KNOWN.iter().copied().find(|known| known.code == code).unwrap_or(refuse(code, "refused by another part of the gateway"))
+}
+
+/// Facts of a connection, enough to write the response; it may have been made on another core.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Created {
+    /// The endpoint it is on.
+    pub endpoint: EndpointIndex,
+    /// Its identifier.
+    pub connection: ConnectionId,
+    /// Its local description.
+    pub local: LocalMedia,
+}
+
+/// Whether a response with `code` may be seen before the restart (G-RST-03).
+pub const fn before_restart(code: u16) -> bool {
+    matches!(code, 405 | 501 | 520)
+}
+
+/// What came of a command.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Outcome {
+    /// Nothing was done.
+    Refused(Refused),
+    /// Done; nothing to tell (200).
+    Done,
+    /// Connections deleted (250), with the counters of the one named.
+    Deleted(Option<MediaReport>),
+    /// A connection was created (200).
+    Created {
+        /// It.
+        created: Created,
+        /// Whether to say which endpoint was chosen.
+        chosen: bool,
+        /// The second connection of a pair, and whether to say which endpoint was chosen for it.
+        second: Option<(EndpointIndex, ConnectionId, bool)>,
+    },
+    /// A connection was modified (200); the local description when it changed.
+    Modified(Option<Created>),
+}
+
+impl Outcome {
+    /// The return code.
+    pub fn code(&self) -> u16 {
+        match self {
+            Outcome::Refused(refused) => refused.code,
+            Outcome::Deleted(_) => 250,
+            Outcome::Done | Outcome::Created { .. } | Outcome::Modified(_) => 200,
+        }
+    }
+}
+
+/// Which of the gateway's domain names `name` uses (G-EPN-01, G-EPN-04).
+pub fn domain_of(plan: &Plan, name: &EndpointName<'_>) -> Result<u8, Refused> {
+    let place = plan.domains.iter().position(|domain| domain.eq_ignore_ascii_case(name.domain));
+    place.map(|place| place as u8).ok_or(DOMAIN_UNKNOWN)
+}
+
+/// Whether `endpoint` executes commands other than audits (G-SVC-01, G-RTN-02).
+pub fn in_service(calls: &Calls, endpoint: EndpointIndex) -> Result<(), Refused> {
+    let service = calls.endpoints.get(endpoint).ok_or(ENDPOINT_UNKNOWN)?.service;
+    match (service.in_service, service.refusal) {
+        (true, _) => Ok(()),
+        (false, 531) => Err(FACILITY_FAILED),
+        (false, _) => Err(OUT_OF_SERVICE),
+    }
+}

@@ -136,6 +136,11 @@ impl Coordinator {
         coordinator
     }
 
+    /// New settings, from the next decision on.
+    pub fn set_settings(&mut self, settings: Settings) {
+        self.settings = settings;
+    }
+
     /// Takes in one change.
     pub fn handle(&mut self, now: Time, event: Event) {
         match event {

@@ -47,6 +47,24 @@ impl Defect {
         Defect::PacketLoss,
     ];
 
+    /// The word operators use.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Defect::LossOfSignal => "los",
+            Defect::Ais => "ais",
+            Defect::OutOfFrame => "lof",
+            Defect::RemoteAlarm => "rai",
+            Defect::Loopback => "loopback",
+            Defect::Equipment => "equipment",
+            Defect::PacketLoss => "packet-loss",
+        }
+    }
+
+    /// The defect with this word, letter case ignored.
+    pub fn by_name(word: &str) -> Option<Defect> {
+        Defect::ALL.into_iter().find(|defect| defect.name().eq_ignore_ascii_case(word))
+    }
+
     fn bit(self) -> u8 {
         1 << self as u8
     }

@@ -1,0 +1,403 @@
+//! The register: every setting, with its type, default, allowed values, whether `reload` may change it, and why.
+//!
+//! One line here is everything a setting needs: the field of the validated struct, reading and range check, `docs/configuration.md`
+//! (written from this list) and the reload difference all follow from it. `tuning/gateway.toml` is checked against it by a test.
+//! Form of a line: `key: type = default in allowed; reload` (or `restart`: takes effect at the next start only).
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::file::{Section, Setting, Table};
+use super::types::*;
+use super::value::{Auto, Bytes, DefaultPort, TextRule, Written};
+
+macro_rules! default {
+    (required) => {
+        None
+    };
+    ($value:tt) => {
+        Some($value)
+    };
+}
+
+macro_rules! reloadable {
+    (reload) => {
+        true
+    };
+    (restart) => {
+        false
+    };
+}
+
+macro_rules! register {
+    ($(
+        $(#[doc = $about:literal])+
+        $section:ident = $table:literal {
+            $($(#[doc = $reason:literal])+ $field:ident: $type:ty = $default:tt in $allowed:expr; $when:tt)+
+        }
+    )+) => {$(
+        $(#[doc = $about])+
+        #[derive(Clone, PartialEq, Debug)]
+        pub struct $section { $($(#[doc = $reason])+ pub $field: $type,)+ }
+
+        impl Section for $section {
+            const TABLE: &'static str = $table;
+            const ABOUT: &'static str = concat!($($about,)+).trim_ascii();
+            const SETTINGS: &'static [Setting] = &[$(Setting {
+                key: stringify!($field),
+                kind: <$type as Written>::KIND,
+                allowed: || <$type as Written>::allowed(&$allowed),
+                default: || { let default: Option<$type> = default!($default); default.map(|value| value.show()) },
+                reloadable: reloadable!($when),
+                reason: concat!($($reason,)+).trim_ascii(),
+            },)+];
+
+            fn read(table: &mut Table<'_, '_>) -> Option<$section> {
+                $(let $field: Option<$type> = table.setting(stringify!($field), &$allowed, default!($default));)+
+                Some($section { $($field: $field?,)+ })
+            }
+
+            fn show(&self) -> Vec<(&'static Setting, String)> {
+                Self::SETTINGS.iter().zip([$(self.$field.show(),)+]).collect()
+            }
+        }
+    )+};
+}
+
+/// Calls `$use!` with every section type, in the order of the file: the one list of tables.
+macro_rules! sections {
+    ($use:ident) => {
+        $use! { Gateway Agent Cores Transport SimCard SpanEntry Timers Limits Overload Operator Metrics Log }
+    };
+}
+pub(super) use sections;
+
+register! {
+    /// Who the gateway is and where it listens.
+    Gateway = "gateway" {
+        /// The domain name of the gateway, the part of an endpoint name behind the `@`.
+        domain: String = (text("tgw.example.net")) in &DOMAIN; restart
+        /// Other domain names agents may use for it. The bracketed listen addresses, such as `[127.0.0.1]`, always work.
+        aliases: Vec<String> = (Vec::new()) in (0..=16, &DOMAIN); restart
+        /// The UDP addresses MGCP is served on, IPv4 and IPv6. 2427 is the gateway's port of RFC 3435 3.5. The wildcard
+        /// addresses are refused: a response must leave from the address its command came to.
+        listen: Vec<SocketAddr> = (vec![loopback(2427)]) in (1..=8, DefaultPort(2427)); restart
+        /// The DiffServ code point of what the gateway sends. 40 is CS5, the telephony signalling class of RFC 4594 4.2.
+        dscp: u8 = 40 in 0..=63; restart
+    }
+
+    /// A call agent: who may command the gateway, and how to treat it. One table for each agent; anybody else is dropped and counted.
+    Agent = "agent" {
+        /// A short name for logs and lists.
+        name: String = required in &IDENTIFIER; reload
+        /// The domain names the agent goes by in `N:` (notified entity) parameters. Any of them means its `notify` addresses.
+        known_as: Vec<String> = (Vec::new()) in (0..=16, &DOMAIN); reload
+        /// The addresses that may command, from any port; `"any"` lets everybody in and must be meant.
+        addresses: Sources = required in 32; reload
+        /// Where notifications and restarts go, best first; after Max1 repeats the next one is tried. 2727 is the call agent's
+        /// port of RFC 3435 3.5. Responses come from here, so each must be among `addresses`.
+        notify: Vec<SocketAddr> = required in (1..=8, DefaultPort(2727)); reload
+        /// Whether endpoint names may hold ranges such as `[1-12]` (RFC 3435 E.5): both sides must be set for it, so it is off.
+        ranges: bool = false in (); reload
+        /// What makes a repeat: the transaction id and the endpoint name, or the same content too, for agents that restart their
+        /// ids when they restart.
+        duplicates: Duplicates = (Duplicates::IdAndName) in (); reload
+        /// The answer to a command that comes before the restart was told: the response behind the RSIP in one datagram, or 405.
+        restart_pending: RestartPending = (RestartPending::Piggyback) in (); reload
+        /// The longest response in octets; a longer one becomes 533. 4000 is what every agent must take (RFC 3435 3.5.4).
+        max_response: u32 = 4000 in 4000..=65507; reload
+        /// Whether the gateway deletes the connections of a failed span with DLCX of its own.
+        dlcx_on_failure: bool = true in (); reload
+        /// The names a restart is told by. The fewest wildcard names suit every agent that follows RFC 3435; the others are for
+        /// agents that only match what they provisioned.
+        rsip_form: RsipForm = (RsipForm::Wildcard) in (); reload
+    }
+
+    /// The pinned threads that do the work, and their CPUs.
+    Cores = "cores" {
+        /// How many cores receive, run endpoints and send. `"auto"`: one for each CPU but one, so that the machine stays usable;
+        /// none when `transport` and `shard` are set.
+        both: Auto<u8> = (Auto::Auto) in 1..=CORES_MAX; restart
+        /// How many cores only receive and send: for network cards with fewer queues than cores. Needs `shard`.
+        transport: u8 = 0 in 0..=CORES_MAX; restart
+        /// How many cores only run endpoints, served by the `transport` cores.
+        shard: u8 = 0 in 0..=CORES_MAX; restart
+        /// The CPUs the cores are pinned to, in the order of the cores. `"auto"`: all the process may use, leaving the first one,
+        /// which takes most interrupts, to everything else while there are enough.
+        cpus: Auto<Vec<u16>> = (Auto::Auto) in (1..=usize::from(CORES_MAX), 0..=4095); restart
+        /// The NUMA nodes CPUs are taken from. `"auto"`: all, filled one after the other as /sys tells them, so that cores which
+        /// talk to each other share a node as long as they can.
+        numa_nodes: Auto<Vec<u16>> = (Auto::Auto) in (1..=64, 0..=1023); restart
+        /// The CPU of the control loop (operator socket, metrics, reload). It has little to do: `"off"` leaves it unpinned.
+        housekeeping_cpu: Option<u16> = (None) in 0..=4095; restart
+        /// How long an idle core looks for work before it sleeps: `"off"` sleeps at once, `"50us"` after that time without work,
+        /// `"always"` never. Waking costs 20 us and more; spinning costs a CPU, which a laptop should not pay by default.
+        busy_poll: BusyPoll = (BusyPoll::Off) in (micros(1)..=seconds(1)); restart
+    }
+
+    /// Sockets and datagram buffers, per core.
+    Transport = "transport" {
+        /// How datagrams move. `"auto"`: io_uring where the kernel allows it, else mio with recvmmsg; the choice is printed.
+        kind: TransportKind = (TransportKind::Auto) in (); restart
+        /// The receive buffer of each socket: the room for bursts. About 768 octets of it go for each small datagram, so 4 MiB hold
+        /// 5000. The kernel caps it at net.core.rmem_max (see tuning/host).
+        receive_buffer: Bytes = (mib(4)) in kib(64)..=mib(1024); restart
+        /// Receive frames of a core, a power of two. More than 256 cost 2 to 5 % in cache misses and win nothing.
+        receive_frames: u16 = 256 in 16..=32768; restart
+        /// The longest datagram taken, in octets; a longer one is dropped and counted. RFC 3435 3.5.4 asks for 4000 at least.
+        receive_frame_bytes: u32 = 4096 in 4096..=65536; restart
+        /// Send frames of a core. When all are in flight the core stops taking datagrams until one is free.
+        send_frames: u16 = 512 in 16..=32768; restart
+        /// The longest datagram sent, in octets: at least the largest `max_response` of the agents.
+        send_frame_bytes: u32 = 4096 in 4096..=65536; restart
+    }
+
+    /// The simulated trunk card. It carries no voice.
+    SimCard = "cards.sim" {
+        /// Whether a gateway with simulated cards may listen beyond loopback, where somebody could take it for a real one.
+        allow_network: bool = false in (); restart
+        /// The address the card puts into session descriptions.
+        media_address: IpAddr = (IpAddr::V4(Ipv4Addr::LOCALHOST)) in (); restart
+        /// The ports the card puts into session descriptions, an even one for each connection. The default is the user range below
+        /// what Linux hands out by itself (32768 and up).
+        media_ports: PortRange = (PortRange { first: 16384, last: 32767 }) in (); restart
+        /// The codecs the card offers, best first. G.711 is what a trunk carries.
+        codecs: Vec<Codec> = (vec![Codec::Pcmu, Codec::Pcma]) in (1..=4, ()); restart
+    }
+
+    /// A trunk span, or several of a kind. One table for each.
+    SpanEntry = "span" {
+        /// `"t3"`: 28 T1 of 24 channels, `ds/ds3-1/ds1-5/17`. `"t1"`: 24 channels, `ds/ds1-5/17`. `"e1"`: 31 channels, `ds/e1-5/17`.
+        kind: SpanKind = required in (); restart
+        /// The number in its name: `1`, or `"1-16"` for sixteen alike.
+        unit: Units = required in (); restart
+        /// The card it is on.
+        card: Card = (Card::Sim) in (); restart
+        /// Whether a channel carries common-channel signalling and so is no endpoint: 24 of each T1 (RFC 4805), 16 of an E1.
+        common_channel: bool = false in (); restart
+        /// The companding law of its channels. `"auto"`: A-law for an E1, mu-law else (ITU-T G.711).
+        law: Auto<Law> = (Auto::Auto) in (); restart
+        /// The agent its endpoints belong to until told otherwise (their provisioned notified entity). `"auto"`: the first one.
+        agent: Auto<String> = (Auto::Auto) in &IDENTIFIER; restart
+    }
+
+    /// Protocol timers. All in the words of RFC 3435 where it has one.
+    Timers = "timers" {
+        /// T-HIST: how long responses are kept for repeats; at least `t_max` + 10 s (RFC 3435 4.3). A reload does not change the
+        /// memory set aside at the start, so a longer time then means fewer responses a second.
+        t_hist: Duration = (seconds(30)) in seconds(11)..=seconds(300); reload
+        /// T-MAX: no command is repeated later than this after its first sending (RFC 3435 4.3).
+        t_max: Duration = (seconds(20)) in seconds(1)..=seconds(290); reload
+        /// Max1: repeats to one address before the next one is tried (RFC 3435 4.3).
+        max1: u8 = 5 in 1..=20; reload
+        /// Max2: repeats to the last address before the endpoint counts as disconnected (RFC 3435 4.3).
+        max2: u8 = 7 in 2..=30; reload
+        /// The first wait for a response while nothing is known about the agent (RFC 3435 4.3 illustrates with 200 ms).
+        rto_initial: Duration = (millis(200)) in millis(10)..=seconds(4); reload
+        /// The shortest wait, however fast the agent was so far: below it a pause of the agent's would already cause repeats.
+        rto_min: Duration = (millis(100)) in millis(1)..=seconds(4); reload
+        /// RTO-MAX: the longest wait between repeats (RFC 3435 3.5.3).
+        rto_max: Duration = (seconds(4)) in millis(100)..=seconds(60); reload
+        /// LONGTRAN: the wait between repeats once a provisional response came (RFC 3435 3.5.6).
+        longtran: Duration = (seconds(5)) in seconds(1)..=seconds(60); reload
+        /// Maximum waiting delay: the restart is told after a random time up to this (RFC 3435 4.4.6). `"auto"`: 60 ms with a T3,
+        /// 2.5 s without, the RFC's examples.
+        mwd: Auto<Duration> = (Auto::Auto) in Duration::ZERO..=seconds(600); restart
+        /// A command that ran this long is undone and ends with 406 (RFC 3435 3.5.6: about T-HIST - T-MAX).
+        transaction_limit: Duration = (seconds(10)) in millis(100)..=seconds(120); reload
+        /// A command that ran this long is answered 100 for the time being. Sooner would double the datagrams of slow commands.
+        provisional_after: Duration = (millis(200)) in millis(10)..=seconds(10); reload
+        /// How long a command over several cores waits for the last of them; then it is refused and undone. A core's turn takes
+        /// microseconds, so only a stalled core comes near.
+        vote_deadline: Duration = (millis(500)) in millis(10)..=seconds(10); reload
+        /// Tdinit: upper end of the random first wait of a disconnected endpoint (RFC 3435 4.4.7).
+        tdinit: Duration = (seconds(15)) in seconds(1)..=seconds(600); reload
+        /// Tdmin: local activity of a disconnected endpoint is told at most this often (RFC 3435 4.4.7).
+        tdmin: Duration = (seconds(15)) in seconds(1)..=seconds(600); reload
+        /// Tdmax: the wait of a disconnected endpoint doubles up to this (RFC 3435 4.4.7).
+        tdmax: Duration = (seconds(600)) in seconds(1)..=seconds(3600); reload
+        /// A defect becomes a failure after this long; RFC 4805 3.4.4 and RFC 3896 2.4.3 allow 2 to 10 s, 2.5 s is the custom.
+        alarm_declare: Duration = (millis(2500)) in seconds(2)..=seconds(10); reload
+        /// A failure ends after this long without the defect; up to 20 s are allowed, and a T3 must take 10 s (RFC 3896 2.4.3).
+        alarm_clear: Duration = (seconds(10)) in Duration::ZERO..=seconds(20); reload
+        /// Spans that fail within this time of each other are told together, in fewer names.
+        alarm_merge: Duration = (millis(200)) in Duration::ZERO..=seconds(1); reload
+        /// On SIGTERM: the time between the graceful restart message and the forced one, shorter when no call is up.
+        shutdown_grace: Duration = (seconds(5)) in Duration::ZERO..=seconds(600); reload
+    }
+
+    /// Bounds on memory and on work in one go.
+    Limits = "limits" {
+        /// Responses a second a core keeps through T-HIST. With `history_bytes` it sizes the history: rate x T-HIST x bytes. When it
+        /// is full new commands get 409, deletions excepted.
+        history_rate: u32 = 20_000 in 100..=2_000_000; restart
+        /// Mean octets of a kept response. A call's three are 300, 30 and 60 octets long: 256 leaves room for long audits.
+        history_bytes: u32 = 256 in 64..=65536; restart
+        /// Connections an endpoint may have; one more gets 540.
+        connections_per_endpoint: u8 = 4 in 1..=16; restart
+        /// Connections a core can hold. `"auto"`: `connections_per_endpoint` for each of its endpoints, so that this never refuses.
+        connections: Auto<u32> = (Auto::Auto) in 1..=4_000_000; restart
+        /// Messages read from one datagram; the rest is dropped and counted.
+        messages_per_datagram: u16 = 32 in 1..=255; restart
+        /// Endpoints a command or alarm over many works through in one turn of the loop, so that others wait microseconds only.
+        endpoints_per_turn: u16 = 64 in 1..=4096; restart
+        /// A core silent for this long raises an alarm. Virtual machines were seen to pause for 180 ms.
+        stall_alarm: Duration = (millis(500)) in millis(50)..=seconds(60); reload
+        /// A core silent for this long ends the process in order, so that it can be started afresh.
+        stall_exit: Duration = (seconds(30)) in seconds(1)..=seconds(3600); reload
+    }
+
+    /// When new calls are turned away to keep the ones that are up.
+    Overload = "overload" {
+        /// New calls are refused (409) when commands waited this long before they were handled: a tenth of the agent's first repeat.
+        enter: Duration = (millis(20)) in millis(1)..=seconds(2); reload
+        /// New calls are taken again when the wait fell below this.
+        leave: Duration = (millis(5)) in micros(100)..=seconds(2); reload
+    }
+
+    /// The Unix socket behind `tollgate show`, `block`, `reload` and the like.
+    Operator = "operator" {
+        /// Its path. `"auto"`: `$XDG_RUNTIME_DIR/tollgate.sock`, or else `/tmp/tollgate-<uid>/tollgate.sock` in a directory only the
+        /// user may enter.
+        socket: Auto<PathBuf> = (Auto::Auto) in (); restart
+    }
+
+    /// OpenMetrics over HTTP.
+    Metrics = "metrics" {
+        /// Where they are served; `"off"` for nowhere. Loopback: the numbers say who calls how much.
+        address: Option<SocketAddr> = (Some(loopback(9427))) in DefaultPort(9427); restart
+    }
+
+    /// The log, on standard error.
+    Log = "log" {
+        /// `error`, `warn`, `info`, `debug` or `trace`, also for a module, such as `info,tollgate::host=debug`. `--log` and RUST_LOG
+        /// come first.
+        level: String = (text("info")) in &LOG_FILTER; reload
+    }
+}
+
+/// The most cores: each pair of them has a ring, and a steering program has room for so many sockets.
+pub const CORES_MAX: u8 = 64;
+
+/// A domain name or a bracketed address, as behind the `@` of an endpoint name (RFC 3435 3.2.1.3).
+static DOMAIN: TextRule =
+    TextRule { allowed: "a domain name of 1..=255 letters, digits, `-` and `.`, or an address in brackets", accepts: is_domain };
+
+static IDENTIFIER: TextRule =
+    TextRule { allowed: "a name of 1..=32 letters, digits, `-`, `_` and `.`, other than \"auto\"", accepts: is_identifier };
+
+static LOG_FILTER: TextRule =
+    TextRule { allowed: "a log filter such as \"info\" or \"info,tollgate::host=debug\"", accepts: is_log_filter };
+
+fn is_domain(text: &str) -> bool {
+    if let Some(address) = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        return address.parse::<IpAddr>().is_ok();
+    }
+    let label = |label: &str| {
+        !label.is_empty()
+            && label.len() <= 63
+            && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    text.len() <= 255 && text.split('.').all(label)
+}
+
+fn is_identifier(text: &str) -> bool {
+    let legal = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
+    (1..=32).contains(&text.len()) && text != "auto" && text.bytes().all(legal)
+}
+
+fn is_log_filter(text: &str) -> bool {
+    (1..=1000).contains(&text.len()) && tracing_subscriber::EnvFilter::try_new(text).is_ok()
+}
+
+fn text(value: &str) -> String {
+    value.to_owned()
+}
+
+fn loopback(port: u16) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, port))
+}
+
+const fn seconds(n: u64) -> Duration {
+    Duration::from_secs(n)
+}
+
+const fn millis(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+const fn micros(n: u64) -> Duration {
+    Duration::from_micros(n)
+}
+
+const fn kib(n: u64) -> Bytes {
+    Bytes(n << 10)
+}
+
+const fn mib(n: u64) -> Bytes {
+    Bytes(n << 20)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Config, EMBEDDED};
+
+    /// Each table of the built-in file names each setting, in the order of the register, with the value the register defaults to.
+    #[test]
+    fn the_built_in_file_is_complete_and_says_the_defaults() {
+        let mut settings = 0;
+        macro_rules! every {
+            ($($section:ident)+) => { $(settings += same_as_file::<$section>();)+ };
+        }
+        sections!(every);
+        assert!(settings > 60, "{settings}");
+    }
+
+    fn same_as_file<S: Section>() -> usize {
+        let document = toml_edit::Document::parse(EMBEDDED).unwrap();
+        let mut item = document.as_item();
+        for key in S::TABLE.split('.') {
+            item = item.get(key).unwrap();
+        }
+        let table = item.as_table().or_else(|| item.as_array_of_tables().and_then(|tables| tables.get(0))).unwrap();
+        let keys: Vec<_> = table.iter().map(|(key, _)| key).collect();
+        assert_eq!(keys, S::SETTINGS.iter().map(|setting| setting.key).collect::<Vec<_>>(), "[{}]", S::TABLE);
+        for setting in S::SETTINGS {
+            if let Some(default) = (setting.default)() {
+                let written = table.get(setting.key).unwrap().to_string();
+                assert_eq!(written.trim(), default, "{}.{}", S::TABLE, setting.key);
+            }
+        }
+        keys.len()
+    }
+
+    #[test]
+    fn the_built_in_file_is_valid_and_defaults_fill_in() {
+        let short = "[[agent]]\nname = \"ca\"\naddresses = [\"127.0.0.1\"]\nnotify = [\"127.0.0.1\"]\n[[span]]\nkind = \"t3\"\nunit = 1\n";
+        assert_eq!(Config::parse(short, "short").unwrap(), Config::default_embedded());
+    }
+
+    /// The host script makes room for the default receive buffer, no more and no less.
+    #[test]
+    fn the_host_script_allows_the_receive_buffer() {
+        let script = include_str!("../../tuning/host/settings.sh");
+        let octets = Config::default_embedded().transport.receive_buffer.0;
+        assert!(script.contains(&format!("wanted) echo {octets} ;;")) && script.contains(&format!("-ge {octets} ]")));
+    }
+
+    #[test]
+    fn text_rules() {
+        for good in ["tgw.example.net", "a", "[127.0.0.1]", "[2001:db8::1]", "A-1.b"] {
+            assert!(is_domain(good), "{good}");
+        }
+        for bad in ["", ".", "a..b", "-a", "a-", "a_b", "[ca]", "[127.0.0.1", "a@b", "é", &"a".repeat(64), &"a.".repeat(200)] {
+            assert!(!is_domain(bad), "{bad}");
+        }
+        assert!(is_identifier("ca-1.east_2") && !is_identifier("auto") && !is_identifier("") && !is_identifier("a b"));
+        assert!(is_log_filter("info,tollgate::host=debug") && !is_log_filter("") && !is_log_filter("tollgate=loud"));
+    }
+}

@@ -1,0 +1,137 @@
+//! What a reload would change.
+
+use std::collections::BTreeSet;
+
+use super::defaults::*;
+use super::file::Section;
+use super::valid::{Config, Span};
+use super::value::Written;
+
+/// One difference between two configurations.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Change {
+    /// The key; tables of a list by name, such as `agent[ca].notify` or `span[ds/ds3-1]`.
+    pub key: String,
+    /// The old value as written in a file; empty for what is new.
+    pub old: String,
+    /// The new value; empty for what is gone.
+    pub new: String,
+    /// Whether it takes effect while calls are up; otherwise it needs a restart.
+    pub reloadable: bool,
+}
+
+impl std::fmt::Display for Change {
+    /// `timers.t_max: "20s" -> "15s"`, with a mark when it needs a restart.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let word = |value: &str| if value.is_empty() { "none".to_owned() } else { value.to_owned() };
+        let mark = if self.reloadable { "" } else { " (needs a restart)" };
+        write!(f, "{}: {} -> {}{mark}", self.key, word(&self.old), word(&self.new))
+    }
+}
+
+/// Every difference, in the order of the register.
+pub fn diff(old: &Config, new: &Config) -> Vec<Change> {
+    let mut changes = Vec::new();
+    section(&mut changes, Gateway::TABLE, &old.gateway, &new.gateway);
+    agents(&mut changes, &old.agents, &new.agents);
+    section(&mut changes, Cores::TABLE, &old.cores, &new.cores);
+    section(&mut changes, Transport::TABLE, &old.transport, &new.transport);
+    section(&mut changes, SimCard::TABLE, &old.sim, &new.sim);
+    spans(&mut changes, &old.spans, &new.spans);
+    section(&mut changes, Timers::TABLE, &old.timers, &new.timers);
+    section(&mut changes, Limits::TABLE, &old.limits, &new.limits);
+    section(&mut changes, Overload::TABLE, &old.overload, &new.overload);
+    section(&mut changes, Operator::TABLE, &old.operator, &new.operator);
+    section(&mut changes, Metrics::TABLE, &old.metrics, &new.metrics);
+    section(&mut changes, Log::TABLE, &old.log, &new.log);
+    changes
+}
+
+fn section<S: Section>(changes: &mut Vec<Change>, path: &str, old: &S, new: &S) {
+    for ((setting, old), (_, new)) in old.show().into_iter().zip(new.show()) {
+        if old != new {
+            changes.push(Change { key: format!("{path}.{}", setting.key), old, new, reloadable: setting.reloadable });
+        }
+    }
+}
+
+/// Agents are the same when their names are; coming, going and their order are changes of their own.
+fn agents(changes: &mut Vec<Change>, old: &[Agent], new: &[Agent]) {
+    let change = |name: &str, old: String, new: String| Change { key: format!("agent[{name}]"), old, new, reloadable: true };
+    for agent in old {
+        match new.iter().find(|other| other.name == agent.name) {
+            Some(other) => section(changes, &format!("agent[{}]", agent.name), agent, other),
+            None => changes.push(change(&agent.name, agent.addresses.show(), String::new())),
+        }
+    }
+    for agent in new.iter().filter(|agent| !old.iter().any(|other| other.name == agent.name)) {
+        changes.push(change(&agent.name, String::new(), agent.addresses.show()));
+    }
+    let order = |these: &[Agent], others: &[Agent]| -> Vec<String> {
+        these.iter().filter(|agent| others.iter().any(|other| other.name == agent.name)).map(|agent| agent.name.clone()).collect()
+    };
+    let (before, after) = (order(old, new), order(new, old));
+    if before != after {
+        changes.push(Change { key: "agent (order)".into(), old: before.join(", "), new: after.join(", "), reloadable: true });
+    }
+}
+
+/// Spans are the same when their names are. Any change needs a restart.
+fn spans(changes: &mut Vec<Change>, old: &[Span], new: &[Span]) {
+    let find = |spans: &[Span], name: &str| spans.iter().find(|span| span.name() == name).map(span_text).unwrap_or_default();
+    let names: BTreeSet<(usize, String)> = old.iter().chain(new).map(|span| (usize::from(span.unit), span.name())).collect();
+    for (_, name) in names {
+        let (old, new) = (find(old, &name), find(new, &name));
+        if old != new {
+            changes.push(Change { key: format!("span[{name}]"), old, new, reloadable: false });
+        }
+    }
+}
+
+fn span_text(span: &Span) -> String {
+    let (card, channel, law, agent) = (span.card.show(), span.common_channel, span.law.show(), span.agent.show());
+    format!("{{ card = {card}, common_channel = {channel}, law = {law}, agent = {agent} }}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::config::types::{Law, SpanKind};
+
+    #[test]
+    fn nothing_changes_without_a_change() {
+        assert_eq!(diff(&Config::default_embedded(), &Config::default_embedded()), []);
+    }
+
+    #[test]
+    fn changes_say_what_they_need() {
+        let old = Config::default_embedded();
+        let mut new = old.clone();
+        new.timers.t_max = Duration::from_secs(15);
+        new.cores.transport = 1;
+        new.agents[0].max_response = 4096;
+        new.agents.insert(0, Agent { name: "other".into(), ..old.agents[0].clone() });
+        new.spans[0].law = Law::A;
+        new.spans.push(Span { kind: SpanKind::T1, unit: 9, ..old.spans[0].clone() });
+        let found: Vec<_> = diff(&old, &new).iter().map(Change::to_string).collect();
+        let span = |law: &str| format!("{{ card = \"sim\", common_channel = false, law = \"{law}\", agent = \"ca\" }}");
+        assert_eq!(
+            found,
+            [
+                "agent[ca].max_response: 4000 -> 4096".into(),
+                "agent[other]: none -> [\"127.0.0.1\"]".into(),
+                "cores.transport: 0 -> 1 (needs a restart)".into(),
+                format!("span[ds/ds3-1]: {} -> {} (needs a restart)", span("mu"), span("A")),
+                format!("span[ds/ds1-9]: none -> {} (needs a restart)", span("mu")),
+                "timers.t_max: \"20s\" -> \"15s\"".to_owned(),
+            ]
+        );
+        new = old.clone();
+        new.agents.push(Agent { name: "other".into(), ..old.agents[0].clone() });
+        let two = new.clone();
+        new.agents.swap(0, 1);
+        assert_eq!(diff(&two, &new).iter().map(Change::to_string).collect::<Vec<_>>(), ["agent (order): ca, other -> other, ca"]);
+    }
+}

@@ -1,0 +1,280 @@
+//! The types of settings that are particular to the gateway: words, port and unit ranges, busy polling, allowed sources.
+
+use std::net::IpAddr;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use toml_edit::Value;
+
+use super::value::{Fault, Written, duration_text, words};
+
+words! {
+    /// What makes a command a repeat of an earlier one.
+    Duplicates {
+        /// The transaction id and the endpoint name as written.
+        IdAndName = "id-and-name",
+        /// The same content as well: a known id with other content is a new command.
+        SameContent = "same-content",
+    }
+
+    /// The answer to a command that comes before the restart of its endpoint was told.
+    RestartPending {
+        /// The response rides behind the RSIP in one datagram.
+        Piggyback = "piggyback",
+        /// The command is refused with 405.
+        Refuse = "405",
+    }
+
+    /// The endpoint names a restart is told by.
+    RsipForm {
+        /// The fewest wildcard names that cover the endpoints.
+        Wildcard = "wildcard",
+        /// One wildcard name for each T1 or E1.
+        PerSpan = "per-span",
+        /// Each endpoint by its own name.
+        Each = "each",
+        /// The fewest names, ranges allowed.
+        Ranges = "ranges",
+    }
+
+    /// How datagrams move between kernel and cores.
+    TransportKind {
+        /// io_uring where possible, else mio.
+        Auto = "auto",
+        /// io_uring, or refuse to start.
+        Uring = "uring",
+        /// mio to sleep, recvmmsg and sendmmsg to move.
+        Mio = "mio",
+    }
+
+    /// A kind of trunk card.
+    Card {
+        /// Simulated, without voice.
+        Sim = "sim",
+    }
+
+    /// A kind of span.
+    SpanKind {
+        /// 28 T1.
+        T3 = "t3",
+        /// 24 channels.
+        T1 = "t1",
+        /// 31 channels.
+        E1 = "e1",
+    }
+
+    /// A companding law (ITU-T G.711).
+    Law {
+        /// Mu-law.
+        Mu = "mu",
+        /// A-law.
+        A = "A",
+    }
+
+    /// A codec of the simulated card, named as in SDP.
+    Codec {
+        /// G.711 mu-law.
+        Pcmu = "PCMU",
+        /// G.711 A-law.
+        Pcma = "PCMA",
+        /// G.726 at 32 kbit/s.
+        G726 = "G726-32",
+        /// G.729.
+        G729 = "G729",
+    }
+}
+
+/// Who may command as one agent.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Sources {
+    /// Everybody.
+    Any,
+    /// These addresses, from any port.
+    Only(Vec<IpAddr>),
+}
+
+impl Sources {
+    /// Whether `address` is one of them.
+    pub fn contain(&self, address: IpAddr) -> bool {
+        match self {
+            Sources::Any => true,
+            Sources::Only(addresses) => addresses.contains(&address),
+        }
+    }
+}
+
+impl Written for Sources {
+    /// The most addresses.
+    type Allowed = usize;
+    const KIND: &'static str = "list";
+
+    fn allowed(most: &usize) -> String {
+        format!("\"any\" or {}", Vec::<IpAddr>::allowed(&(1..=*most, ())))
+    }
+
+    fn accept(value: &Value, most: &usize) -> Option<Sources> {
+        Self::read(value, most).ok()
+    }
+
+    fn show(&self) -> String {
+        match self {
+            Sources::Any => "\"any\"".into(),
+            Sources::Only(addresses) => addresses.show(),
+        }
+    }
+
+    fn read(value: &Value, most: &usize) -> Result<Sources, Vec<Fault>> {
+        match value {
+            Value::Array(_) => Vec::<IpAddr>::read(value, &(1..=*most, ())).map(Sources::Only),
+            _ if value.as_str() == Some("any") => Ok(Sources::Any),
+            _ => Err(vec![Fault { path: String::new(), span: value.span(), allowed: Self::allowed(most) }]),
+        }
+    }
+}
+
+/// How an idle core waits for work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BusyPoll {
+    /// It sleeps at once.
+    Off,
+    /// It looks for work this long after the last, then sleeps.
+    For(Duration),
+    /// It never sleeps.
+    Always,
+}
+
+impl Written for BusyPoll {
+    type Allowed = RangeInclusive<Duration>;
+    const KIND: &'static str = "duration";
+
+    fn allowed(range: &Self::Allowed) -> String {
+        format!("\"off\", \"always\" or {}", Duration::allowed(range))
+    }
+
+    fn accept(value: &Value, range: &Self::Allowed) -> Option<BusyPoll> {
+        match value.as_str()? {
+            "off" => Some(BusyPoll::Off),
+            "always" => Some(BusyPoll::Always),
+            _ => Duration::accept(value, range).map(BusyPoll::For),
+        }
+    }
+
+    fn show(&self) -> String {
+        match self {
+            BusyPoll::Off => "\"off\"".into(),
+            BusyPoll::For(duration) => format!("\"{}\"", duration_text(*duration)),
+            BusyPoll::Always => "\"always\"".into(),
+        }
+    }
+}
+
+/// Consecutive ports.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PortRange {
+    /// The first one, even.
+    pub first: u16,
+    /// The last one, odd.
+    pub last: u16,
+}
+
+impl PortRange {
+    /// Pairs of an even port and the next: what a connection needs.
+    pub fn pairs(self) -> u32 {
+        (u32::from(self.last) + 1).saturating_sub(u32::from(self.first)) / 2
+    }
+
+    /// Whether `port` is one of them.
+    pub fn contains(self, port: u16) -> bool {
+        (self.first..=self.last).contains(&port)
+    }
+}
+
+impl Written for PortRange {
+    type Allowed = ();
+    const KIND: &'static str = "port range";
+
+    fn allowed(_: &()) -> String {
+        "an even and a larger odd port in 1024..=65535, such as \"16384-32767\"".into()
+    }
+
+    fn accept(value: &Value, _: &()) -> Option<PortRange> {
+        let (first, last) = parse_range(value.as_str()?)?;
+        (first >= 1024 && first < last && first % 2 == 0 && last % 2 == 1).then_some(PortRange { first, last })
+    }
+
+    fn show(&self) -> String {
+        format!("\"{}-{}\"", self.first, self.last)
+    }
+}
+
+/// The numbers of spans alike.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Units {
+    /// The first one.
+    pub first: u16,
+    /// The last one.
+    pub last: u16,
+}
+
+/// The largest number of a span.
+const UNIT_MAX: u16 = 999;
+
+impl Written for Units {
+    type Allowed = ();
+    const KIND: &'static str = "count";
+
+    fn allowed(_: &()) -> String {
+        format!("1..={UNIT_MAX}, or a range of them such as \"1-16\"")
+    }
+
+    fn accept(value: &Value, _: &()) -> Option<Units> {
+        let (first, last) = match value.as_integer() {
+            Some(one) => u16::try_from(one).ok().map(|unit| (unit, unit))?,
+            None => parse_range(value.as_str()?)?,
+        };
+        (first >= 1 && first <= last && last <= UNIT_MAX).then_some(Units { first, last })
+    }
+
+    fn show(&self) -> String {
+        if self.first == self.last { self.first.to_string() } else { format!("\"{}-{}\"", self.first, self.last) }
+    }
+}
+
+/// `first-last`, digits only.
+fn parse_range(text: &str) -> Option<(u16, u16)> {
+    let number = |digits: &str| digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse().ok()).flatten();
+    let (first, last) = text.split_once('-')?;
+    Some((number(first)?, number(last)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(text: &str) -> Value {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn ranges_of_ports_and_units() {
+        let ports = PortRange::accept(&value("\"16384-32767\""), &()).unwrap();
+        assert_eq!((ports.pairs(), ports.contains(16384), ports.contains(32768)), (8192, true, false));
+        for bad in ["\"16385-32767\"", "\"16384-32766\"", "\"32767-16384\"", "\"0-3\"", "\"16384-65536\"", "\"+16384-32767\"", "16384"] {
+            assert!(PortRange::accept(&value(bad), &()).is_none(), "{bad}");
+        }
+        assert_eq!(Units::accept(&value("7"), &()), Some(Units { first: 7, last: 7 }));
+        assert_eq!(Units::accept(&value("\"1-16\""), &()).unwrap().show(), "\"1-16\"");
+        for bad in ["0", "-1", "1000", "\"5-1\"", "\"7\"", "\"0-3\"", "\"1-1000\"", "1.0"] {
+            assert!(Units::accept(&value(bad), &()).is_none(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn any_source_only_by_the_word() {
+        assert_eq!(Sources::read(&value("\"any\""), &2).ok(), Some(Sources::Any));
+        for bad in ["[]", "\"\"", "\"127.0.0.1\"", "[\"any\"]", "[\"10.0.0.1\", \"10.0.0.2\", \"10.0.0.3\"]"] {
+            assert!(Sources::read(&value(bad), &2).is_err(), "{bad}");
+        }
+        assert!(Sources::read(&value("[\"10.0.0.1\", \"::1\"]"), &2).is_ok_and(|s| s.contain([10, 0, 0, 1].into())));
+    }
+}

@@ -1,0 +1,102 @@
+//! The clock: the one place that reads time.
+//!
+//! Owns the origin of [`Time`] (the moment the [`Clock`] was made, on CLOCK_MONOTONIC) and the translation of the kernel's receive
+//! timestamps, which are wall-clock times, to it. It keeps no timers and does not sleep.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use crate::proto::base::Time;
+
+/// How old the relation between wall clock and [`Time`] may grow before it is measured again. A step of the wall clock falsifies
+/// arrivals for at most this long.
+const WALL_REFRESH: Duration = Duration::from_millis(1);
+
+/// The source of [`Time`]. Copies share the origin.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    origin: Instant,
+}
+
+impl Clock {
+    /// A clock whose [`Time::ZERO`] is now. One per process.
+    #[allow(clippy::new_without_default, reason = "reading the clock is not a default")]
+    pub fn new() -> Clock {
+        Clock { origin: monotonic() }
+    }
+
+    /// The time now; never goes back. About 25 ns.
+    #[inline]
+    pub fn now(&self) -> Time {
+        Time(u64::try_from(monotonic().duration_since(self.origin).as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+/// Translates wall-clock timestamps of the kernel to [`Time`].
+#[derive(Debug)]
+pub struct WallClock {
+    /// Wall time at [`Time::ZERO`], in nanoseconds since 1970.
+    wall_at_zero_ns: i128,
+    measured: Time,
+}
+
+impl WallClock {
+    /// Measures the relation between both clocks.
+    pub fn new(clock: &Clock) -> WallClock {
+        let now = clock.now();
+        WallClock { wall_at_zero_ns: wall_ns() - i128::from(now.0), measured: now }
+    }
+
+    /// Measures again when the last measurement is older than a millisecond. `now` must have been read just before.
+    #[inline]
+    pub fn refresh(&mut self, now: Time) {
+        if now.since(self.measured) >= WALL_REFRESH {
+            self.wall_at_zero_ns = wall_ns() - i128::from(now.0);
+            self.measured = now;
+        }
+    }
+
+    /// The [`Time`] of a wall-clock time (nanoseconds since 1970), never later than `now` and never before [`Time::ZERO`].
+    #[inline]
+    pub fn time(&self, wall_ns: u64, now: Time) -> Time {
+        Time(u64::try_from((i128::from(wall_ns) - self.wall_at_zero_ns).max(0)).unwrap_or(u64::MAX).min(now.0))
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "the one place that reads the monotonic clock")]
+#[inline]
+fn monotonic() -> Instant {
+    Instant::now()
+}
+
+/// Nanoseconds since 1970; 0 before that.
+#[allow(clippy::disallowed_methods, reason = "the one place that reads the wall clock")]
+fn wall_ns() -> i128 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| i128::try_from(d.as_nanos()).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wall_time_taken_now_is_now() {
+        let clock = Clock::new();
+        let mut wall = WallClock::new(&clock);
+        std::thread::park_timeout(Duration::from_millis(5));
+        let before = clock.now();
+        wall.refresh(before);
+        let taken = u64::try_from(wall_ns()).expect("after 1970");
+        let after = clock.now();
+        let translated = wall.time(taken, after);
+        assert!(translated.0 + 1_000_000 >= before.0 && translated <= after, "{before:?} {translated:?} {after:?}");
+    }
+
+    #[test]
+    fn translation_is_confined_to_the_past_and_the_origin() {
+        let clock = Clock::new();
+        let wall = WallClock { wall_at_zero_ns: 1_000, measured: clock.now() };
+        assert_eq!(wall.time(1_500, Time(10_000)), Time(500));
+        assert_eq!(wall.time(999, Time(10_000)), Time::ZERO);
+        assert_eq!(wall.time(u64::MAX, Time(10_000)), Time(10_000));
+    }
+}

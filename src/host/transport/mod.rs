@@ -1,0 +1,134 @@
+//! Transports: what moves datagrams between the sockets of one core and its frames and send slots.
+//!
+//! One [`Transport`] belongs to one core and never leaves its thread. A turn of the core's loop is: [`Transport::receive`] a batch,
+//! handle each frame, write every response straight into a [`Slot`], [`Transport::flush`] once, [`Transport::release`] what is done
+//! with; when there was nothing to do, [`Transport::sleep`]. Nothing is allocated after construction.
+//!
+//! Back-pressure instead of drops: while no send slot is free, `receive` gives nothing, and datagrams wait in the socket, where
+//! their waiting time counts and the kernel counts what overflows.
+//!
+//! To add a transport: one file, one line in [`select`]'s `transports!`, and `tests/loopback` runs the contract test on it.
+
+pub mod mmsg;
+pub mod select;
+pub mod slots;
+pub mod socket;
+mod sys;
+pub mod uring;
+pub mod wake;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::proto::base::{Counter, Counters, FrameRef, Time};
+
+pub use select::{Choice, Kind, Wanted};
+pub use slots::{SendSlots, Slot};
+pub use socket::{SocketSettings, bind};
+pub use wake::{Sleeper, Waker};
+
+/// The most datagrams moved by one system call, and a sensible budget for one turn of the loop.
+pub const BATCH: usize = 64;
+
+/// The largest UDP payload over IPv4.
+pub const DATAGRAM_MAX: usize = 65_507;
+
+/// Moves datagrams for one core.
+pub trait Transport {
+    /// Appends to `into` at most `budget` received datagrams, in the order of each socket, and never more than there are free send
+    /// slots; does not block. Each frame stays occupied until it is released. Returns the time, read after the datagrams were
+    /// taken: the `now` of this turn. Datagrams longer than a frame are dropped and counted.
+    fn receive(&mut self, budget: usize, into: &mut Vec<FrameRef>) -> Time;
+
+    /// Gives a frame of this core back to be filled again. A frame that is not held, or still being read, is counted and left alone.
+    fn release(&mut self, frame: FrameRef);
+
+    /// A send slot, or `None` when all are on their way: then send nothing, flush, and try again in a later turn.
+    fn reserve(&mut self) -> Option<Slot>;
+
+    /// The bytes of a reserved slot, to write a datagram into.
+    fn buffer(&mut self, slot: &Slot) -> &mut [u8];
+
+    /// Queues the first `len` bytes of the slot for `to`, from the listen socket `local`. On its way with the next flush; per socket
+    /// and destination in the order of the calls.
+    fn send(&mut self, slot: Slot, len: usize, to: SocketAddr, local: u8);
+
+    /// Gives a reserved slot back unsent.
+    fn abandon(&mut self, slot: Slot);
+
+    /// Slots that can be reserved now.
+    fn free_slots(&self) -> usize;
+
+    /// Hands everything queued to the kernel, in one system call where the transport can. What the kernel has no room for stays
+    /// queued for the next flush.
+    fn flush(&mut self);
+
+    /// Sleeps until a datagram arrives, somebody calls the waker, or `timeout` has passed (`None`: as long as it takes). Flushes
+    /// first. `idle` is asked once after the waker has been told that this core sleeps: it says whether the core's inboxes are
+    /// empty, and without that question an entry sent in between would not wake anybody.
+    fn sleep(&mut self, timeout: Option<Duration>, idle: &mut dyn FnMut() -> bool);
+
+    /// A handle by which any thread ends this core's sleep.
+    fn waker(&self) -> Waker;
+
+    /// What happened so far. Reads the sockets' overflow counts: a system call per socket, for use a few times a second.
+    fn stats(&mut self) -> Stats;
+}
+
+/// What a transport needs to know besides its sockets and frames.
+#[derive(Clone, Copy, Debug)]
+pub struct TransportSettings {
+    /// Send slots: 1..=4096.
+    pub send_slots: u32,
+    /// Bytes of a send slot, the longest datagram that can be sent: 64..=65,507.
+    pub slot_size: u32,
+    /// io_uring: how many free frames lie with the kernel at a time; more only spreads over more cache.
+    pub provided_frames: u32,
+}
+
+impl Default for TransportSettings {
+    /// 256 slots of 4,096 bytes, 256 provided frames (docs: 32 to 256 are equally fast, 1024 cost 2-5 %).
+    fn default() -> TransportSettings {
+        TransportSettings { send_slots: 256, slot_size: 4096, provided_frames: 256 }
+    }
+}
+
+macro_rules! stats {
+    ($($(#[doc = $help:literal])+ $name:ident => $counter:ident,)+) => {
+        /// What a transport counted since it was opened.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct Stats { $($(#[doc = $help])+ pub $name: u64,)+ }
+
+        impl Stats {
+            /// Adds to the core's counters what happened since `before`.
+            pub fn publish(&self, before: &Stats, counters: &Counters) {
+                $(counters.add_many(Counter::$counter, self.$name.saturating_sub(before.$name));)+
+            }
+        }
+    };
+}
+
+stats! {
+    /// Datagrams received and handed out.
+    received => DatagramsReceived,
+    /// Datagrams the kernel took for sending.
+    sent => DatagramsSent,
+    /// Datagrams dropped because they were longer than a frame.
+    truncated => DroppedTruncated,
+    /// Datagrams dropped by the kernel because a socket's receive buffer was full.
+    kernel_drops => DroppedKernel,
+    /// Times receiving paused because every frame was held.
+    starved => ReceiveStarved,
+    /// Receive calls that ended with an error of the socket; receiving goes on.
+    receive_errors => ReceiveErrors,
+    /// Datagrams the kernel refused to send.
+    send_errors => SendErrors,
+    /// Times a socket's send buffer was full; the datagrams stayed queued.
+    send_full => SendFull,
+    /// Completions the kernel had no room for in the ring (they came later; none is lost).
+    ring_overflow => RingOverflow,
+    /// Sleeps ended by a waker.
+    wakes => Wakes,
+    /// Releases of frames that were not held or still being read: a fault in the gateway.
+    release_refused => ReleaseRefused,
+}

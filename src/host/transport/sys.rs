@@ -1,0 +1,33 @@
+//! The few system calls the transports need that neither `std` nor `socket2` wraps.
+
+use std::io;
+use std::mem;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+/// Sets an integer socket option.
+pub(super) fn set_option(socket: BorrowedFd<'_>, level: i32, name: i32, value: i32) -> io::Result<()> {
+    // SAFETY: `value` lives through the call and the length given is its own; the kernel checks level and name.
+    let result = unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, (&raw const value).cast(), mem::size_of::<i32>() as u32) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Datagrams the kernel dropped at this socket so far because its receive buffer was full; 0 when the kernel does not say.
+pub(super) fn dropped(socket: BorrowedFd<'_>) -> u32 {
+    let mut values = [0u32; libc::SK_MEMINFO_DROPS as usize + 1];
+    let mut length = mem::size_of_val(&values) as libc::socklen_t;
+    let place = values.as_mut_ptr().cast();
+    // SAFETY: the kernel writes at most `length` bytes to `values`, both alive through the call; it checks the rest.
+    let result = unsafe { libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_MEMINFO, place, &mut length) };
+    if result == 0 { values[libc::SK_MEMINFO_DROPS as usize] } else { 0 }
+}
+
+/// A new event counter, non-blocking.
+pub(super) fn event() -> io::Result<OwnedFd> {
+    // SAFETY: takes no pointers.
+    let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: a descriptor the kernel just made and nobody else knows.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}

@@ -1,0 +1,512 @@
+//! The `uring` transport: io_uring with one multishot receive per socket into a ring of frames, and one system call per batch.
+//!
+//! The frames *are* the kernel's provided buffers: a filled one is held where it lies, and a released one is provided again. Every
+//! `io_uring_enter` both submits the responses of one batch and collects the datagrams of the next; while nothing is queued and the
+//! kernel has not raised the task-run flag, receiving costs no system call.
+//!
+//! Rules learnt by measurement (docs: "Pitfalls"):
+//! - A receive ends whenever a completion comes without the MORE flag, whatever its result (no buffer, short completion queue, an
+//!   ICMP error, an empty datagram): it is armed again, as soon as there is a frame to receive into.
+//! - Deferred work runs only in an enter with GETEVENTS, so every enter has it.
+//! - Sends skip the completion of success, which is only safe because they never wait (MSG_DONTWAIT): when enter returns, each
+//!   consumed send has been done or has posted its error. Only then are slots free.
+//! - A ring is used by the thread that made it only (SINGLE_ISSUER).
+
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind};
+use std::mem;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::Duration;
+
+use io_uring::squeue::{Entry, Flags};
+use io_uring::types::{BufRingEntry, CancelBuilder, Fd, Fixed, RecvMsgOut, SubmitArgs, Timespec};
+use io_uring::{EnterFlags, IoUring, Probe, cqueue, opcode};
+
+use super::mmsg::SEND_RETRY;
+use super::slots::{SendSlots, Slot};
+use super::socket::{CONTROL_SIZE, RawAddress, receive_timestamp};
+use super::{Sleeper, Stats, Transport, TransportSettings, Waker, sys};
+use crate::host::clock::{Clock, WallClock};
+use crate::host::frame::{FramePool, HEADROOM, Memory, Meta};
+use crate::proto::base::{FrameRef, Time};
+
+/// The buffer group of the frames; a ring of ours has one.
+const GROUP: u16 = 0;
+/// What the kernel writes before the datagram: sizes (`io_uring_recvmsg_out`), name, control messages.
+const KERNEL_HEADER: usize = 16 + RawAddress::SIZE + CONTROL_SIZE;
+/// Where the kernel's part of a frame begins, so that the datagram itself begins right behind the headroom.
+const KERNEL_START: usize = HEADROOM - KERNEL_HEADER;
+/// The most frames that can be told apart in completions (16 bits).
+const FRAMES_MAX: u32 = 65_536;
+/// The most frames a provided-buffer ring takes.
+const PROVIDED_MAX: u32 = 32_768;
+/// How long closing waits for the kernel to let go of the frames, per request.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// io_uring transport.
+pub struct Uring {
+    ring: IoUring,
+    lines: Vec<Line>,
+    buffers: Buffers,
+    /// Template of every receive: how long names and control messages may be.
+    receive_header: Box<libc::msghdr>,
+    /// Datagrams the kernel has delivered and nobody has asked for yet: at most as many as frames.
+    arrived: VecDeque<Arrival>,
+    pool: FramePool,
+    slots: SendSlots,
+    /// Slots to send, oldest first.
+    queued: VecDeque<u32>,
+    /// Slots whose sends are in the submission queue or done since the last look.
+    in_flight: Vec<u32>,
+    /// By slot: the error its send ended with, 0 for none.
+    failures: Box<[i32]>,
+    sleeper: Sleeper,
+    wake_armed: bool,
+    clock: Clock,
+    wall: WallClock,
+    stats: Stats,
+}
+
+/// One listen socket.
+struct Line {
+    socket: UdpSocket,
+    /// A receive is with the kernel.
+    armed: bool,
+}
+
+/// A filled frame.
+struct Arrival {
+    frame: u32,
+    /// Bytes written from `KERNEL_START` on.
+    written: u32,
+    local: u8,
+}
+
+/// What a completion belongs to.
+#[derive(Clone, Copy)]
+enum Request {
+    Receive(u32),
+    Send(u32),
+    Wake,
+}
+
+impl Request {
+    fn user_data(self) -> u64 {
+        match self {
+            Request::Receive(socket) => u64::from(socket),
+            Request::Send(slot) => 1 << 32 | u64::from(slot),
+            Request::Wake => 2 << 32,
+        }
+    }
+
+    fn parse(user_data: u64) -> Option<Request> {
+        let index = user_data as u32;
+        match user_data >> 32 {
+            0 => Some(Request::Receive(index)),
+            1 => Some(Request::Send(index)),
+            2 => Some(Request::Wake),
+            _ => None,
+        }
+    }
+}
+
+impl Uring {
+    /// Tries whether the kernel has and allows what is needed, by building a small ring.
+    ///
+    /// # Errors
+    /// The reason why not.
+    pub fn probe() -> Result<(), String> {
+        let ring = build(8, 16).map_err(|e| format!("io_uring_setup: {e} (needs Linux 6.1 and leave to use io_uring)"))?;
+        let mut probe = Probe::new();
+        ring.submitter().register_probe(&mut probe).map_err(|e| format!("io_uring probe: {e}"))?;
+        for (code, name) in [(opcode::RecvMsgMulti::CODE, "RECVMSG"), (opcode::Send::CODE, "SEND"), (opcode::Read::CODE, "READ")] {
+            if !probe.is_supported(code) {
+                return Err(format!("io_uring has no {name}"));
+            }
+        }
+        Buffers::new(&ring, 1).map(drop).map_err(|e| format!("io_uring buffer ring: {e}"))
+    }
+
+    /// Opens the transport on the calling thread, which must be the one that uses it.
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    pub fn open(
+        sockets: Vec<UdpSocket>,
+        pool: FramePool,
+        sleeper: Sleeper,
+        clock: Clock,
+        settings: &TransportSettings,
+    ) -> io::Result<Uring> {
+        if pool.frames() > FRAMES_MAX {
+            return Err(io::Error::new(ErrorKind::InvalidInput, format!("io_uring numbers at most {FRAMES_MAX} frames")));
+        }
+        let slots = SendSlots::new(settings);
+        let provided = settings.provided_frames.clamp(1, PROVIDED_MAX).min(pool.frames());
+        let others = sockets.len() as u32 + 1;
+        // Room for every send and every re-armed receive; completions for every provided frame, every failed send, and ends of receives.
+        let submissions = slots.count() as u32 + others;
+        let ring = build(submissions, provided + slots.count() as u32 + 2 * others)?;
+        let fds: Vec<RawFd> = sockets.iter().map(AsRawFd::as_raw_fd).collect();
+        ring.submitter().register_files(&fds)?;
+        let buffers = Buffers::new(&ring, provided)?;
+        // SAFETY: all zero is a valid `msghdr`: null pointers and lengths of zero.
+        let mut receive_header: Box<libc::msghdr> = Box::new(unsafe { mem::zeroed() });
+        receive_header.msg_namelen = RawAddress::SIZE as u32;
+        receive_header.msg_controllen = CONTROL_SIZE;
+        Ok(Uring {
+            ring,
+            lines: sockets.into_iter().map(|socket| Line { socket, armed: false }).collect(),
+            buffers,
+            receive_header,
+            arrived: VecDeque::with_capacity(pool.frames() as usize),
+            pool,
+            queued: VecDeque::with_capacity(slots.count()),
+            in_flight: Vec::with_capacity(slots.count()),
+            failures: vec![0; slots.count()].into_boxed_slice(),
+            slots,
+            sleeper,
+            wake_armed: false,
+            wall: WallClock::new(&clock),
+            clock,
+            stats: Stats::default(),
+        })
+    }
+
+    /// Provides free frames to the kernel and arms the receives that have ended.
+    fn arm(&mut self) {
+        self.buffers.fill(&mut self.pool);
+        if self.buffers.provided == 0 {
+            return;
+        }
+        for place in 0..self.lines.len() {
+            if self.lines[place].armed {
+                continue;
+            }
+            let receive = opcode::RecvMsgMulti::new(Fixed(place as u32), &raw const *self.receive_header, GROUP).build();
+            if self.push(receive, Request::Receive(place as u32)) {
+                self.lines[place].armed = true;
+            }
+        }
+    }
+
+    /// Puts a request into the submission queue; `false` when it is full (then the next turn tries again).
+    fn push(&mut self, entry: Entry, request: Request) -> bool {
+        // SAFETY: what the entry points to outlives the request: the receive header and the event value live as long as the ring;
+        // slots in flight are not written to until the kernel has consumed the entry and `enter` has returned; frames of the
+        // buffer ring are taken from the pool until their completion.
+        unsafe { self.ring.submission().push(&entry.user_data(request.user_data())) }.is_ok()
+    }
+
+    /// Submits what is queued and runs the kernel's deferred work; does not wait.
+    fn enter(&mut self) {
+        let submissions = self.ring.submission().len() as u32;
+        // SAFETY: no argument is passed; the entries to submit were pushed under `push`'s contract.
+        let result = unsafe { self.ring.submitter().enter::<libc::sigset_t>(submissions, 0, EnterFlags::GETEVENTS.bits(), None) };
+        // Interrupted, or out of memory for requests: what was not consumed stays in the queue for the next turn.
+        debug_assert!(result.is_ok() || result.is_err_and(|e| e.raw_os_error() != Some(libc::EINVAL)));
+    }
+
+    /// Takes all completions: arrived datagrams are noted, ended receives marked, failed sends noted.
+    fn reap(&mut self) {
+        for completion in self.ring.completion() {
+            let (result, flags) = (completion.result(), completion.flags());
+            match Request::parse(completion.user_data()) {
+                Some(Request::Receive(place)) => {
+                    let Some(line) = self.lines.get_mut(place as usize) else { continue };
+                    line.armed = cqueue::more(flags);
+                    if let Some(frame) = cqueue::buffer_select(flags) {
+                        self.buffers.provided -= 1;
+                        self.arrived.push_back(Arrival { frame: u32::from(frame), written: result.max(0) as u32, local: place as u8 });
+                    } else if result == -libc::ENOBUFS {
+                        self.stats.starved += u64::from(self.pool.free() == 0);
+                    } else if result < 0 {
+                        self.stats.receive_errors += 1;
+                    }
+                }
+                Some(Request::Send(slot)) => {
+                    if let Some(failure) = self.failures.get_mut(slot as usize) {
+                        *failure = -result;
+                    }
+                }
+                Some(Request::Wake) => {
+                    self.wake_armed = false;
+                    self.stats.wakes += u64::from(result > 0);
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Frees the slots of consumed sends, except those that must be sent again.
+    fn settle(&mut self) {
+        if self.in_flight.is_empty() || !self.ring.submission().is_empty() {
+            return;
+        }
+        // Backwards, so that what is sent again keeps its order at the front.
+        while let Some(slot) = self.in_flight.pop() {
+            match mem::take(&mut self.failures[slot as usize]) {
+                libc::EAGAIN => {
+                    self.stats.send_full += 1;
+                    self.queued.push_front(slot);
+                    continue;
+                }
+                0 => self.stats.sent += 1,
+                _ => self.stats.send_errors += 1,
+            }
+            self.slots.release(slot);
+        }
+    }
+
+    /// Lets the kernel work if there is work, and takes its completions.
+    fn turn(&mut self) {
+        let submission = self.ring.submission();
+        let (pending, deferred, overflown) = (!submission.is_empty(), submission.taskrun(), submission.cq_overflow());
+        drop(submission);
+        self.stats.ring_overflow += u64::from(overflown);
+        if pending || deferred || overflown {
+            self.enter();
+        }
+        self.reap();
+        self.settle();
+    }
+
+    /// Makes an arrived datagram readable, or drops it when it is cut short or nonsense.
+    fn hold(&mut self, arrival: &Arrival, now: Time) -> Option<FrameRef> {
+        let start = self.pool.address(arrival.frame).wrapping_add(KERNEL_START);
+        let len = (arrival.written as usize).min(self.pool.frame_size() - KERNEL_START);
+        // SAFETY: the frame is taken, its completion has come, so the kernel has written it and will not again; `len` is inside it.
+        let written = unsafe { std::slice::from_raw_parts(start, len) };
+        let meta = match RecvMsgOut::parse(written, &self.receive_header) {
+            Ok(received) if received.is_payload_truncated() => {
+                self.stats.truncated += 1;
+                None
+            }
+            Ok(received) => RawAddress::parse(received.name_data()).map(|from| {
+                let arrived = receive_timestamp(received.control_data()).map_or(now, |stamp| self.wall.time(stamp, now));
+                let len = received.payload_data().len() as u32;
+                Meta { from, arrival: arrived, start: HEADROOM as u32, len, local: arrival.local }
+            }),
+            Err(()) => None,
+        };
+        match meta {
+            // SAFETY: as above: taken, completed, and no longer in the buffer ring.
+            Some(meta) => Some(unsafe { self.pool.hold(arrival.frame, meta) }),
+            None => {
+                // SAFETY: as above.
+                unsafe { self.pool.give_back(arrival.frame) };
+                None
+            }
+        }
+    }
+}
+
+impl Transport for Uring {
+    fn receive(&mut self, budget: usize, into: &mut Vec<FrameRef>) -> Time {
+        self.arm();
+        self.turn();
+        let limit = budget.min(self.slots.free());
+        let now = self.clock.now();
+        if limit > 0 && !self.arrived.is_empty() {
+            self.wall.refresh(now);
+            let before = into.len();
+            while into.len() - before < limit {
+                let Some(arrival) = self.arrived.pop_front() else { break };
+                into.extend(self.hold(&arrival, now));
+            }
+            self.stats.received += (into.len() - before) as u64;
+        }
+        now
+    }
+
+    fn release(&mut self, frame: FrameRef) {
+        self.stats.release_refused += u64::from(!self.pool.release(frame));
+    }
+
+    fn reserve(&mut self) -> Option<Slot> {
+        self.slots.reserve().or_else(|| {
+            self.flush();
+            self.slots.reserve()
+        })
+    }
+
+    fn buffer(&mut self, slot: &Slot) -> &mut [u8] {
+        self.slots.buffer(slot)
+    }
+
+    fn send(&mut self, slot: Slot, len: usize, to: SocketAddr, local: u8) {
+        if usize::from(local) >= self.lines.len() {
+            self.stats.send_errors += 1;
+            return self.slots.abandon(slot);
+        }
+        let slot = self.slots.queue(slot, len, to, local);
+        self.queued.push_back(slot);
+    }
+
+    fn abandon(&mut self, slot: Slot) {
+        self.slots.abandon(slot);
+    }
+
+    fn free_slots(&self) -> usize {
+        self.slots.free()
+    }
+
+    fn flush(&mut self) {
+        // Not before the sends of the last flush are settled: a slot must not overtake one that is sent again.
+        self.settle();
+        if !self.in_flight.is_empty() {
+            return self.turn();
+        }
+        while let Some(&slot) = self.queued.front() {
+            let (bytes, outgoing) = (self.slots.bytes(slot), self.slots.outgoing(slot));
+            let send = opcode::Send::new(Fixed(u32::from(outgoing.local)), bytes.as_ptr(), bytes.len() as u32)
+                .flags(libc::MSG_DONTWAIT)
+                .dest_addr(outgoing.to.as_ptr().cast())
+                .dest_addr_len(outgoing.to.len())
+                .build()
+                .flags(Flags::SKIP_SUCCESS);
+            if !self.push(send, Request::Send(slot)) {
+                break;
+            }
+            self.queued.pop_front();
+            self.in_flight.push(slot);
+        }
+        if !self.in_flight.is_empty() {
+            self.turn();
+        }
+    }
+
+    fn sleep(&mut self, timeout: Option<Duration>, idle: &mut dyn FnMut() -> bool) {
+        self.flush();
+        self.arm();
+        if !self.wake_armed {
+            let value = self.buffers.event_value();
+            let read = opcode::Read::new(Fd(self.sleeper.event().as_raw_fd()), value, 8).build();
+            self.wake_armed = self.push(read, Request::Wake);
+        }
+        self.turn();
+        let unsent = !self.queued.is_empty() || !self.in_flight.is_empty();
+        if !self.arrived.is_empty() && self.slots.free() > 0 {
+            return;
+        }
+        let timeout = if unsent { Some(timeout.unwrap_or(SEND_RETRY).min(SEND_RETRY)) } else { timeout };
+        self.sleeper.announce();
+        if idle() {
+            let time = Timespec::from(timeout.unwrap_or(Duration::from_secs(u64::from(u32::MAX))));
+            // Ends with the first completion, at the timeout (ETIME) or by a signal; in each case the next turn looks.
+            let result = self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&time));
+            debug_assert!(result.is_ok() || result.is_err_and(|e| e.raw_os_error() != Some(libc::EINVAL)));
+        }
+        self.sleeper.awake();
+        self.reap();
+        self.settle();
+    }
+
+    fn waker(&self) -> Waker {
+        self.sleeper.waker()
+    }
+
+    fn stats(&mut self) -> Stats {
+        self.stats.kernel_drops = self.lines.iter().map(|line| u64::from(sys::dropped(line.socket.as_fd()))).sum();
+        self.stats
+    }
+}
+
+impl Drop for Uring {
+    /// Takes every request back from the kernel before the frames it could write to may go. Should it not let go of them, their
+    /// memory is given up instead.
+    fn drop(&mut self) {
+        let requests = self.lines.len() + 1;
+        let cancelled = (0..=requests).any(|_| {
+            let result = self.ring.submitter().register_sync_cancel(Some(CANCEL_TIMEOUT.into()), CancelBuilder::any());
+            result.is_err_and(|e| e.kind() == ErrorKind::NotFound)
+        });
+        if !cancelled {
+            mem::forget(Arc::clone(self.pool.table()));
+            self.buffers.leak();
+        }
+    }
+}
+
+/// The ring of provided frames, shared with the kernel, and the 8 bytes a wake is read into.
+struct Buffers {
+    /// Entries, then the event value; `None` once given up.
+    memory: Option<Memory>,
+    entries: u32,
+    tail: u16,
+    /// Frames with the kernel now.
+    provided: u32,
+    /// Frames to have with the kernel.
+    target: u32,
+}
+
+impl Buffers {
+    /// Registers a ring for `target` frames (at least 1); none provided yet.
+    fn new(ring: &IoUring, target: u32) -> io::Result<Buffers> {
+        let entries = target.clamp(1, PROVIDED_MAX).next_power_of_two();
+        let memory = Memory::new(entries as usize * mem::size_of::<BufRingEntry>() + 8)?;
+        // SAFETY: the memory is page-aligned, holds `entries` entries, and is kept until the ring is closed or given up (`leak`).
+        unsafe { ring.submitter().register_buf_ring_with_flags(memory.address(0) as u64, entries as u16, GROUP, 0) }?;
+        Ok(Buffers { memory: Some(memory), entries, tail: 0, provided: 0, target })
+    }
+
+    /// Provides free frames up to the target; the kernel sees them all at once.
+    #[inline]
+    fn fill(&mut self, pool: &mut FramePool) {
+        if self.provided >= self.target {
+            return;
+        }
+        let Some(memory) = &self.memory else { return };
+        let before = self.tail;
+        let size = (pool.frame_size() - KERNEL_START) as u32;
+        while self.provided < self.target {
+            let Some(frame) = pool.take() else { break };
+            let place = (u32::from(self.tail) & (self.entries - 1)) as usize * mem::size_of::<BufRingEntry>();
+            // SAFETY: `place` is an entry inside the memory that the kernel does not read before the tail moves past it. Address, size and
+            // number are written; the tail, which shares the first entry, is not.
+            let entry = unsafe { &mut *memory.address(place).cast::<BufRingEntry>() };
+            entry.set_addr(pool.address(frame).wrapping_add(KERNEL_START) as u64);
+            entry.set_len(size);
+            entry.set_bid(frame as u16);
+            self.tail = self.tail.wrapping_add(1);
+            self.provided += 1;
+        }
+        if self.tail != before {
+            // SAFETY: the ring begins at the memory's start; this computes the place of its tail.
+            let tail = unsafe { BufRingEntry::tail(memory.address(0).cast()) };
+            // SAFETY: aligned, inside the memory, and only accessed atomically by the kernel and us.
+            unsafe { AtomicU16::from_ptr(tail.cast_mut()) }.store(self.tail, Ordering::Release);
+        }
+    }
+
+    /// Where the kernel writes what it reads from the event.
+    fn event_value(&self) -> *mut u8 {
+        let place = self.entries as usize * mem::size_of::<BufRingEntry>();
+        self.memory.as_ref().map_or(ptr::null_mut(), |memory| memory.address(place))
+    }
+
+    /// Never unmaps the memory: the kernel might still write to it.
+    fn leak(&mut self) {
+        if let Some(memory) = self.memory.take() {
+            memory.leak();
+        }
+    }
+}
+
+/// A ring with the flags of the module's rules; without NO_SQARRAY where the kernel is older than 6.6.
+fn build(submissions: u32, completions: u32) -> io::Result<IoUring> {
+    let build = |no_array: bool| {
+        let mut builder = IoUring::builder();
+        builder.setup_single_issuer().setup_defer_taskrun().setup_taskrun_flag().setup_submit_all();
+        builder.setup_clamp().setup_cqsize(completions.next_power_of_two().max(2 * submissions.next_power_of_two())).dontfork();
+        if no_array {
+            builder.setup_no_sqarray();
+        }
+        builder.build(submissions.next_power_of_two())
+    };
+    build(true).or_else(|_| build(false))
+}

@@ -1,0 +1,368 @@
+//! Writing messages: strict, into the caller's buffer (RFC 3435 3.1, 3.2, 3.3).
+//!
+//! Every line ends in CR LF, codes and verbs have their canonical spelling, words are one space apart. What does not fit sets a flag
+//! instead of panicking, and [`Writer::finish`] then gives nothing: a message is sent whole or not at all.
+//!
+//! The order of parameters is the order of the calls; descriptions come last. Values are written as they are, so whoever passes text
+//! on from outside passes on only what a parser has checked.
+
+use super::code::{Code, Verb};
+use super::value::{COUNTER_MAX, ConnectionParameters};
+use crate::proto::base::{HexId, TransactionId};
+
+/// The longest commentary of a response, in bytes; what is longer is cut.
+pub const TEXT_MAX: usize = 200;
+
+/// Writes one datagram: one message, or several with [`Writer::separator`] between.
+#[derive(Debug)]
+pub struct Writer<'a> {
+    buffer: &'a mut [u8],
+    length: usize,
+    overflowed: bool,
+}
+
+/// A place in a datagram to which [`Writer::rewind`] goes back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Mark {
+    length: usize,
+    overflowed: bool,
+}
+
+impl<'a> Writer<'a> {
+    /// Nothing written yet; the limit is the length of `buffer`.
+    pub fn new(buffer: &'a mut [u8]) -> Writer<'a> {
+        Writer { buffer, length: 0, overflowed: false }
+    }
+
+    /// The number of bytes written, or `None` when not everything fitted.
+    pub fn finish(self) -> Option<usize> {
+        (!self.overflowed).then_some(self.length)
+    }
+
+    /// What was written so far.
+    pub fn written(&self) -> &[u8] {
+        self.buffer.get(..self.length).unwrap_or_default()
+    }
+
+    /// Whether something did not fit.
+    pub fn overflowed(&self) -> bool {
+        self.overflowed
+    }
+
+    /// The present place.
+    pub fn mark(&self) -> Mark {
+        Mark { length: self.length, overflowed: self.overflowed }
+    }
+
+    /// Forgets everything written since `mark`, an overflow included.
+    pub fn rewind(&mut self, mark: Mark) {
+        self.length = mark.length.min(self.length);
+        self.overflowed = mark.overflowed;
+    }
+
+    /// Bytes as they are.
+    #[inline]
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        // Once something is missing, nothing that follows may make the datagram look whole.
+        match self.buffer.get_mut(self.length..).and_then(|rest| rest.get_mut(..bytes.len())) {
+            Some(place) if !self.overflowed => {
+                place.copy_from_slice(bytes);
+                self.length += bytes.len();
+            }
+            _ => self.overflowed = true,
+        }
+    }
+
+    /// Text as it is.
+    #[inline]
+    pub fn text(&mut self, text: &str) {
+        self.bytes(text.as_bytes());
+    }
+
+    /// One byte.
+    #[inline]
+    pub fn byte(&mut self, byte: u8) {
+        self.bytes(&[byte]);
+    }
+
+    /// A number in decimal, without leading zeros.
+    #[inline]
+    pub fn number(&mut self, mut value: u64) {
+        let mut digits = [0; 20];
+        let mut at = digits.len();
+        loop {
+            at -= 1;
+            digits[at] = b'0' + (value % 10) as u8;
+            value /= 10;
+            if value == 0 {
+                break;
+            }
+        }
+        self.bytes(&digits[at..]);
+    }
+
+    /// A code of exactly three digits; 0..=999.
+    fn three_digits(&mut self, code: u16) {
+        let digit = |n: u16| b'0' + (n % 10) as u8;
+        self.bytes(&[digit(code / 100), digit(code / 10), digit(code)]);
+    }
+
+    /// An identifier, in upper case.
+    pub fn hex_id(&mut self, id: HexId) {
+        let mut upper = [0; HexId::MAX];
+        let digits = id.as_bytes();
+        for (to, from) in upper.iter_mut().zip(digits) {
+            *to = from.to_ascii_uppercase();
+        }
+        self.bytes(upper.get(..digits.len()).unwrap_or_default());
+    }
+
+    /// The end of a line.
+    #[inline]
+    pub fn end_line(&mut self) {
+        self.bytes(b"\r\n");
+    }
+
+    /// The first line of a response. `package` only goes with 8xx codes; of `text`, what is not printable becomes `?`.
+    pub fn response(&mut self, code: u16, id: TransactionId, package: Option<&[u8]>, text: &str) {
+        self.three_digits(code);
+        self.byte(b' ');
+        self.number(u64::from(id));
+        if let (800..=899, Some(package)) = (code, package) {
+            self.bytes(b" /");
+            self.bytes(package);
+        }
+        if !text.is_empty() {
+            self.byte(b' ');
+            self.printable(text.as_bytes());
+        }
+        self.end_line();
+    }
+
+    /// The first line of a command; `local` and `domain` are the halves of the endpoint name.
+    pub fn command(&mut self, verb: Verb, id: TransactionId, local: &[u8], domain: &[u8]) {
+        self.text(verb.name());
+        self.byte(b' ');
+        self.number(u64::from(id));
+        self.byte(b' ');
+        self.bytes(local);
+        self.byte(b'@');
+        self.bytes(domain);
+        self.bytes(b" MGCP 1.0\r\n");
+    }
+
+    /// At most [`TEXT_MAX`] bytes, what is not printable as `?`.
+    pub fn printable(&mut self, text: &[u8]) {
+        for chunk in text.get(..TEXT_MAX).unwrap_or(text).chunks(64) {
+            let mut clean = [0; 64];
+            for (to, &from) in clean.iter_mut().zip(chunk) {
+                *to = if (b' '..=b'~').contains(&from) { from } else { b'?' };
+            }
+            self.bytes(clean.get(..chunk.len()).unwrap_or_default());
+        }
+    }
+
+    /// Begins a parameter whose value is written piece by piece; [`Writer::end_line`] ends it.
+    #[inline]
+    pub fn begin(&mut self, code: Code) {
+        self.text(code.name());
+        self.bytes(b": ");
+    }
+
+    /// A parameter with this value; an empty one is `code:` alone.
+    #[inline]
+    pub fn parameter(&mut self, code: Code, value: &[u8]) {
+        self.text(code.name());
+        self.byte(b':');
+        if !value.is_empty() {
+            self.byte(b' ');
+            self.bytes(value);
+        }
+        self.end_line();
+    }
+
+    /// A parameter whose value is a number.
+    pub fn parameter_number(&mut self, code: Code, value: u64) {
+        self.begin(code);
+        self.number(value);
+        self.end_line();
+    }
+
+    /// A parameter whose value is an identifier; empty for [`HexId::NONE`].
+    pub fn parameter_hex_id(&mut self, code: Code, id: HexId) {
+        if id.is_none() {
+            return self.parameter(code, b"");
+        }
+        self.begin(code);
+        self.hex_id(id);
+        self.end_line();
+    }
+
+    /// A parameter whose value is an endpoint name.
+    pub fn parameter_endpoint(&mut self, code: Code, local: &[u8], domain: &[u8]) {
+        self.begin(code);
+        self.bytes(local);
+        self.byte(b'@');
+        self.bytes(domain);
+        self.end_line();
+    }
+
+    /// `E:`, a reason; `package` only goes with 8xx codes.
+    pub fn parameter_reason(&mut self, code: u16, package: Option<&[u8]>, text: &str) {
+        self.begin(Code::E);
+        self.three_digits(code);
+        if let (800..=899, Some(package)) = (code, package) {
+            self.bytes(b" /");
+            self.bytes(package);
+        }
+        if !text.is_empty() {
+            self.byte(b' ');
+            self.printable(text.as_bytes());
+        }
+        self.end_line();
+    }
+
+    /// `K:` with ranges of confirmed transactions; what is a range of one is written as a number (G-ACK).
+    pub fn parameter_confirmed(&mut self, ranges: impl IntoIterator<Item = (TransactionId, TransactionId)>) {
+        self.text("K:");
+        for (n, (low, high)) in ranges.into_iter().enumerate() {
+            self.text(if n == 0 { " " } else { ", " });
+            self.number(u64::from(low));
+            if high != low {
+                self.byte(b'-');
+                self.number(u64::from(high));
+            }
+        }
+        self.end_line();
+    }
+
+    /// `P:` with the counters that are known, none beyond [`COUNTER_MAX`] (G-STA-01).
+    pub fn parameter_counters(&mut self, counters: &ConnectionParameters) {
+        let all = [
+            ("PS=", counters.packets_sent),
+            ("OS=", counters.octets_sent),
+            ("PR=", counters.packets_received),
+            ("OR=", counters.octets_received),
+            ("PL=", counters.packets_lost),
+            ("JI=", counters.jitter_ms),
+            ("LA=", counters.latency_ms),
+        ];
+        self.text("P:");
+        let known = all.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        for (n, (name, value)) in known.enumerate() {
+            self.text(if n == 0 { " " } else { ", " });
+            self.text(name);
+            self.number(u64::from(value.min(COUNTER_MAX)));
+        }
+        self.end_line();
+    }
+
+    /// A parameter of a package or a vendor: `name: value`.
+    pub fn extension(&mut self, name: &[u8], value: &[u8]) {
+        self.bytes(name);
+        self.byte(b':');
+        if !value.is_empty() {
+            self.byte(b' ');
+            self.bytes(value);
+        }
+        self.end_line();
+    }
+
+    /// The empty line before a session description.
+    pub fn begin_description(&mut self) {
+        self.end_line();
+    }
+
+    /// The line between two messages of a datagram.
+    pub fn separator(&mut self) {
+        self.bytes(b".\r\n");
+    }
+
+    /// A value of an event parameter: quoted only where it must be (G-EVT-12).
+    pub fn event_value(&mut self, value: &[u8]) {
+        let plain = |b: u8| b.is_ascii_graphic() && !matches!(b, b'"' | b'(' | b')' | b',' | b'=');
+        if !value.is_empty() && value.iter().all(|&b| plain(b)) {
+            return self.bytes(value);
+        }
+        self.byte(b'"');
+        for (n, part) in value.split(|&b| b == b'"').enumerate() {
+            if n > 0 {
+                self.bytes(b"\"\"");
+            }
+            self.bytes(part);
+        }
+        self.byte(b'"');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn written(write: impl FnOnce(&mut Writer<'_>)) -> String {
+        let mut buffer = [0; 4000];
+        let mut writer = Writer::new(&mut buffer);
+        write(&mut writer);
+        let length = writer.finish().unwrap();
+        String::from_utf8(buffer[..length].to_vec()).unwrap()
+    }
+
+    #[test]
+    fn first_lines() {
+        assert_eq!(written(|w| w.response(200, 12, None, "OK")), "200 12 OK\r\n");
+        assert_eq!(written(|w| w.response(0, 999_999_999, None, "")), "000 999999999\r\n");
+        assert_eq!(written(|w| w.response(801, 5, Some(b"BA"), "no")), "801 5 /BA no\r\n");
+        assert_eq!(written(|w| w.response(510, 5, Some(b"BA"), "a\r\nb\u{e9}")), "510 5 a??b??\r\n");
+        assert_eq!(written(|w| w.command(Verb::Rsip, 7, b"ds/ds1-1/*", b"tgw")), "RSIP 7 ds/ds1-1/*@tgw MGCP 1.0\r\n");
+        assert_eq!(written(|w| w.response(400, 5, None, &"x".repeat(1000))).len(), 8 + TEXT_MAX);
+    }
+
+    #[test]
+    fn parameters() {
+        assert_eq!(written(|w| w.parameter(Code::L, b"")), "L:\r\n");
+        assert_eq!(written(|w| w.parameter(Code::BNs, b"ns")), "B/NS: ns\r\n");
+        assert_eq!(written(|w| w.parameter_hex_id(Code::I, HexId::parse(b"ab").unwrap())), "I: AB\r\n");
+        assert_eq!(written(|w| w.parameter_hex_id(Code::I, HexId::NONE)), "I:\r\n");
+        assert_eq!(written(|w| w.parameter_confirmed([(1, 3), (7, 7)])), "K: 1-3, 7\r\n");
+        assert_eq!(written(|w| w.parameter_confirmed([])), "K:\r\n");
+        assert_eq!(written(|w| w.parameter_reason(0, None, "")), "E: 000\r\n");
+        assert_eq!(written(|w| w.parameter_endpoint(Code::Z, b"a/1", b"gw")), "Z: a/1@gw\r\n");
+        assert_eq!(written(|w| w.extension(b"X-a", b"")), "X-a:\r\n");
+        let counters = ConnectionParameters { packets_sent: Some(1), jitter_ms: Some(u32::MAX), ..Default::default() };
+        assert_eq!(written(|w| w.parameter_counters(&counters)), "P: PS=1, JI=999999999\r\n");
+    }
+
+    #[test]
+    fn rewinding_forgets_an_overflow() {
+        let mut buffer = [0; 8];
+        let mut writer = Writer::new(&mut buffer);
+        writer.text("1234");
+        let mark = writer.mark();
+        writer.text("56789");
+        writer.text("x");
+        assert!(writer.overflowed() && writer.written() == b"1234");
+        writer.rewind(mark);
+        writer.text("5678");
+        assert_eq!(writer.finish(), Some(8));
+    }
+
+    proptest! {
+        #[test]
+        fn what_does_not_fit_is_not_sent(size in 0usize..60) {
+            let mut buffer = vec![0; size];
+            let mut writer = Writer::new(&mut buffer);
+            writer.response(200, 1234, None, "OK");
+            writer.parameter(Code::I, b"ABCDEF");
+            writer.begin_description();
+            let whole = b"200 1234 OK\r\nI: ABCDEF\r\n\r\n";
+            prop_assert_eq!(writer.finish(), (size >= whole.len()).then_some(whole.len()));
+            prop_assert!(size < whole.len() || buffer.starts_with(whole));
+        }
+
+        #[test]
+        fn numbers_agree_with_the_library(value: u64) {
+            prop_assert_eq!(written(|w| w.number(value)), value.to_string());
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! Scanning primitives under every text parser: line starts, blanks, bounded decimals, quoted strings, comma lists.
+//!
+//! Nothing here knows MGCP; everything borrows from its input and runs in time linear in it. RFC 3435 3.1 and appendix A give
+//! the rules: a line ends in CR LF or LF (a lone CR is no line end), letter case does not matter, a quoted string may hold anything.
+
+use memchr::{memchr, memchr2};
+
+/// The longest quoted string in bytes, quotes included. A quote that is not closed within this many bytes is an ordinary byte.
+pub const QUOTED_MAX: usize = 4096;
+
+/// Space or tab.
+#[inline(always)]
+pub const fn is_blank(byte: u8) -> bool {
+    byte == b' ' || byte == b'\t'
+}
+
+/// `text` without blanks in front.
+#[inline]
+pub fn trim_start(mut text: &[u8]) -> &[u8] {
+    while let [first, rest @ ..] = text {
+        if !is_blank(*first) {
+            break;
+        }
+        text = rest;
+    }
+    text
+}
+
+/// `text` without blanks and carriage returns at the end.
+#[inline]
+pub fn trim_end(mut text: &[u8]) -> &[u8] {
+    while let [rest @ .., last] = text {
+        if !is_blank(*last) && *last != b'\r' {
+            break;
+        }
+        text = rest;
+    }
+    text
+}
+
+/// `text` without blanks around it.
+#[inline]
+pub fn trim(text: &[u8]) -> &[u8] {
+    trim_end(trim_start(text))
+}
+
+/// The first word of `text` and what follows it, both without blanks around them.
+#[inline]
+pub fn word(text: &[u8]) -> (&[u8], &[u8]) {
+    let text = trim(text);
+    match memchr2(b' ', b'\t', text) {
+        Some(end) => (&text[..end], trim_start(&text[end..])),
+        None => (text, &[]),
+    }
+}
+
+/// Where `part`, a part of `whole`, starts in it.
+#[inline]
+pub fn offset_in(whole: &[u8], part: &[u8]) -> usize {
+    (part.as_ptr() as usize).wrapping_sub(whole.as_ptr() as usize).min(whole.len())
+}
+
+/// The value of 1 to `digits_max` (at most 9) decimal digits and nothing else.
+#[inline]
+pub fn decimal(text: &[u8], digits_max: usize) -> Option<u32> {
+    if text.is_empty() || text.len() > digits_max.min(9) {
+        return None;
+    }
+    let mut value = 0;
+    for &byte in text {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        value = value * 10 + u32::from(digit);
+    }
+    Some(value)
+}
+
+/// `low-high` or a single number, each of 1 to `digits_max` digits; blanks around the hyphen are accepted.
+pub fn decimal_range(text: &[u8], digits_max: usize) -> Option<(u32, u32)> {
+    match memchr(b'-', text) {
+        Some(hyphen) => Some((decimal(trim(&text[..hyphen]), digits_max)?, decimal(trim(&text[hyphen + 1..]), digits_max)?)),
+        None => decimal(text, digits_max).map(|value| (value, value)),
+    }
+}
+
+/// Whether `text` is 1 or more letters, digits and hyphens with no hyphen at either end: package names, event names.
+pub fn is_hyphenated(text: &[u8]) -> bool {
+    matches!((text.first(), text.last()), (Some(first), Some(last)) if *first != b'-' && *last != b'-')
+        && text.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'-')
+}
+
+/// Whether `text` can name a package; `x+` names are reserved but are names (G-PKG-01, G-PKG-04).
+pub fn is_package_name(text: &[u8]) -> bool {
+    match text {
+        [b'x' | b'X', b'+', rest @ ..] => is_hyphenated(rest),
+        _ => is_hyphenated(text),
+    }
+}
+
+/// The first position at which a line starts (right behind a line feed at or after `from`) with a byte that is `wanted`.
+///
+/// Looks at blocks of bytes at once, without stopping at the line feeds between, because it runs over every datagram.
+#[inline]
+pub fn find_line_start(text: &[u8], from: usize, wanted: impl Fn(u8) -> bool) -> Option<usize> {
+    const BLOCK: usize = 32;
+    let ends = text.get(from..)?;
+    let starts = ends.get(1..)?;
+    let ends = &ends[..starts.len()];
+    let scan = |ends: &[u8], starts: &[u8]| ends.iter().zip(starts).position(|(&end, &start)| end == b'\n' && wanted(start));
+    let any = |ends: &[u8; BLOCK], starts: &[u8; BLOCK]| {
+        let mut hit = false;
+        for i in 0..BLOCK {
+            hit |= (ends[i] == b'\n') & wanted(starts[i]);
+        }
+        hit
+    };
+    let (end_blocks, _) = ends.as_chunks::<BLOCK>();
+    let (start_blocks, _) = starts.as_chunks::<BLOCK>();
+    for (block, (e, s)) in end_blocks.iter().zip(start_blocks).enumerate() {
+        if any(e, s) {
+            return scan(e, s).map(|i| from + block * BLOCK + i + 1);
+        }
+    }
+    // The rest, as one block that overlaps the last one where the text is long enough.
+    match (ends.last_chunk::<BLOCK>(), starts.last_chunk::<BLOCK>()) {
+        (Some(e), Some(s)) if !any(e, s) => None,
+        _ => {
+            let done = end_blocks.len() * BLOCK;
+            scan(&ends[done..], &starts[done..]).map(|i| from + done + i + 1)
+        }
+    }
+}
+
+/// The end of the quoted string that begins at `at` (the position behind its closing quote); a doubled quote stands for one.
+/// `None` when no quote closes it within [`QUOTED_MAX`] bytes.
+pub fn quoted_end(text: &[u8], at: usize) -> Option<usize> {
+    let limit = text.len().min(at.saturating_add(QUOTED_MAX));
+    let mut next = at + 1;
+    loop {
+        let quote = next + memchr(b'"', text.get(next..limit)?)?;
+        if text.get(quote + 1) != Some(&b'"') {
+            return Some(quote + 1);
+        }
+        next = quote + 2;
+    }
+}
+
+/// Plain lines without their ends (CR LF or LF). The last one needs no end; an empty text has no line.
+#[derive(Clone, Debug)]
+pub struct Lines<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Lines<'a> {
+    /// The lines of `text`.
+    pub fn new(text: &'a [u8]) -> Lines<'a> {
+        Lines { rest: text }
+    }
+}
+
+impl<'a> Iterator for Lines<'a> {
+    type Item = &'a [u8];
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a [u8]> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let (line, rest) = match memchr(b'\n', self.rest) {
+            Some(end) => (&self.rest[..end], &self.rest[end + 1..]),
+            None => (self.rest, &[][..]),
+        };
+        self.rest = rest;
+        Some(line.strip_suffix(b"\r").unwrap_or(line))
+    }
+}
+
+/// The items of a list, blanks around each removed; a separator inside a quoted string does not separate.
+///
+/// A blank text has no items; `a,,b` has an empty one, for the caller to judge.
+#[derive(Clone, Debug)]
+pub struct Items<'a> {
+    text: &'a [u8],
+    at: usize,
+    separator: u8,
+}
+
+impl<'a> Items<'a> {
+    /// The items of `text` between `separator`s.
+    pub fn new(text: &'a [u8], separator: u8) -> Items<'a> {
+        let text = trim(text);
+        // Behind the end there is no item: a blank text starts there.
+        let at = if text.is_empty() { 1 } else { 0 };
+        Items { text, at, separator }
+    }
+}
+
+impl<'a> Iterator for Items<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let mut from = self.at;
+        let end = loop {
+            let rest = self.text.get(from..)?;
+            match memchr2(self.separator, b'"', rest) {
+                None => break self.text.len(),
+                Some(i) if rest[i] == self.separator => break from + i,
+                Some(i) => from = quoted_end(self.text, from + i).unwrap_or(from + i + 1),
+            }
+        };
+        let item = &self.text[self.at..end];
+        self.at = end + 1;
+        Some(trim(item))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn naive_line_start(text: &[u8], from: usize, wanted: u8) -> Option<usize> {
+        (from + 1..text.len()).find(|&i| text[i - 1] == b'\n' && text[i] == wanted)
+    }
+
+    fn naive_items(text: &[u8]) -> Vec<Vec<u8>> {
+        let text = trim(text);
+        let mut items = vec![Vec::new()];
+        let mut i = 0;
+        while i < text.len() {
+            if text[i] == b'"'
+                && let Some(end) = naive_quoted_end(text, i)
+            {
+                items.last_mut().unwrap().extend_from_slice(&text[i..end]);
+                i = end;
+                continue;
+            }
+            match text[i] {
+                b',' => items.push(Vec::new()),
+                byte => items.last_mut().unwrap().push(byte),
+            }
+            i += 1;
+        }
+        if text.is_empty() { Vec::new() } else { items.iter().map(|item| trim(item).to_vec()).collect() }
+    }
+
+    fn naive_quoted_end(text: &[u8], at: usize) -> Option<usize> {
+        let mut i = at + 1;
+        while i < text.len() {
+            match (text[i], text.get(i + 1)) {
+                (b'"', Some(b'"')) => i += 2,
+                (b'"', _) => return Some(i + 1),
+                _ => i += 1,
+            }
+        }
+        None
+    }
+
+    proptest! {
+        #[test]
+        fn line_starts_agree_with_a_naive_search(text in prop::collection::vec(prop::sample::select(b"\n..\rab".to_vec()), 0..200), from in 0usize..210) {
+            prop_assert_eq!(find_line_start(&text, from, |b| b == b'.'), naive_line_start(&text, from, b'.'));
+        }
+
+        #[test]
+        fn sparse_line_starts_agree_too(at in 0usize..300, from in 0usize..300, length in 0usize..300) {
+            let mut text = vec![b'.'; length];
+            if let Some(byte) = text.get_mut(at) {
+                *byte = b'\n';
+            }
+            prop_assert_eq!(find_line_start(&text, from, |b| b == b'.'), naive_line_start(&text, from, b'.'));
+        }
+
+        #[test]
+        fn items_agree_with_a_naive_splitter(text in prop::collection::vec(prop::sample::select(b"ab,\", \t".to_vec()), 0..60)) {
+            let items: Vec<Vec<u8>> = Items::new(&text, b',').map(<[u8]>::to_vec).collect();
+            prop_assert_eq!(items, naive_items(&text));
+        }
+
+        #[test]
+        fn lines_agree_with_a_naive_splitter(text in "[ab\r\n]{0,40}") {
+            let naive: Vec<&str> = text.split_inclusive('\n').map(|l| { let l = l.strip_suffix('\n').unwrap_or(l); l.strip_suffix('\r').unwrap_or(l) }).collect();
+            let lines: Vec<&[u8]> = Lines::new(text.as_bytes()).collect();
+            prop_assert_eq!(lines, naive.iter().map(|l| l.as_bytes()).collect::<Vec<_>>());
+        }
+
+        #[test]
+        fn decimals_agree_with_the_library(text in "[0-9a+-]{0,12}") {
+            let expected = if text.len() <= 9 && text.bytes().all(|b| b.is_ascii_digit()) { text.parse().ok() } else { None };
+            prop_assert_eq!(decimal(text.as_bytes(), 9), expected);
+        }
+    }
+
+    #[test]
+    fn quoted_strings_are_bounded() {
+        assert_eq!(quoted_end(br#""a""b,(c)"x"#, 0), Some(10));
+        assert_eq!(quoted_end(b"\"open", 0), None);
+        let mut long = vec![b'x'; QUOTED_MAX + 10];
+        long[0] = b'"';
+        long[QUOTED_MAX - 1] = b'"';
+        assert_eq!(quoted_end(&long, 0), Some(QUOTED_MAX));
+        long[QUOTED_MAX - 1] = b'x';
+        long[QUOTED_MAX] = b'"';
+        assert_eq!(quoted_end(&long, 0), None);
+    }
+
+    #[test]
+    fn names_ranges_and_words() {
+        assert!(is_package_name(b"T") && is_package_name(b"x-foo") && is_package_name(b"X+foo"));
+        assert!(!is_package_name(b"-t") && !is_package_name(b"t-") && !is_package_name(b"") && !is_package_name(b"a+b"));
+        assert_eq!(decimal_range(b"10-20", 4), Some((10, 20)));
+        assert_eq!(decimal_range(b"10", 4), Some((10, 10)));
+        assert_eq!((decimal_range(b"10-", 4), decimal_range(b"-10", 4), decimal_range(b"10000", 4)), (None, None, None));
+        assert_eq!(word(b"  MGCP \t 1.0 "), (&b"MGCP"[..], &b"1.0"[..]));
+    }
+}

@@ -1,0 +1,190 @@
+//! RestartInProgress commands that are out, as every core knows them: what stands in front of a response until they are answered
+//! (RFC 3435 4.4.6, 4.4.7; G-RST-03, G-RST-05).
+
+use super::jobs::{Owner, Wait};
+use super::outside::{Frames, Outside, Turn};
+use super::{Core, Envelope};
+use crate::proto::aggregate::Pattern;
+use crate::proto::base::{AgentId, EndpointIndex, EndpointRange, TransactionId};
+use crate::proto::codec::mgcp::Writer;
+use crate::proto::endpoint::{Announcement as Told, RestartMethod, Service};
+use crate::proto::mgcp::{self, Outcome, Restart, delete};
+use crate::proto::plan::Plan;
+use crate::proto::trunk::Cursor;
+
+/// A RestartInProgress, and how far it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Announcement {
+    /// The lead core's number for it; used again after it ended.
+    pub number: u32,
+    /// Its transaction.
+    pub transaction: TransactionId,
+    /// What it says.
+    pub restart: Restart,
+    /// How far it is.
+    pub stage: Stage,
+}
+
+/// How far a RestartInProgress is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stage {
+    /// Sent, not answered.
+    Sent,
+    /// Answered with success.
+    Acknowledged,
+    /// No longer to be put in front of anything.
+    Withdrawn,
+}
+
+/// Those that are out, by number.
+pub(super) struct Announcements {
+    list: Vec<Option<Announcement>>,
+}
+
+impl Announcements {
+    pub fn new() -> Announcements {
+        Announcements { list: Vec::new() }
+    }
+
+    /// The number of the only one that is out.
+    pub fn only_outstanding(&self) -> Option<u32> {
+        let mut outstanding = self.list.iter().flatten().filter(|announcement| goes_in_front(announcement.restart.method));
+        match (outstanding.next(), outstanding.next()) {
+            (Some(announcement), None) => Some(announcement.number),
+            _ => None,
+        }
+    }
+
+    /// Writes it and the line that separates it from what follows: the length; `None` when it is not out or does not fit.
+    pub fn write(&self, plan: &Plan, number: u32, buffer: &mut [u8]) -> Option<usize> {
+        let announcement = self.list.get(number as usize)?.as_ref()?;
+        let length = mgcp::write_restart(plan, buffer, announcement.transaction, &announcement.restart)?;
+        let mut writer = Writer::new(buffer.get_mut(length..)?);
+        writer.separator();
+        Some(length + writer.finish()?)
+    }
+
+    fn set(&mut self, announcement: Announcement) {
+        let place = announcement.number as usize;
+        if self.list.len() <= place {
+            self.list.resize(place + 1, None);
+        }
+        if let Some(entry) = self.list.get_mut(place) {
+            *entry = (announcement.stage == Stage::Sent).then_some(announcement);
+        }
+    }
+}
+
+/// Only these make up a procedure whose message must be the first the agent sees.
+fn goes_in_front(method: RestartMethod) -> bool {
+    matches!(method, RestartMethod::Restart | RestartMethod::Disconnected)
+}
+
+impl Core {
+    /// From the lead core: a RestartInProgress is out, answered or withdrawn.
+    pub(super) fn handle_announcement<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, announcement: Announcement) {
+        self.announcements.set(announcement);
+        if !goes_in_front(announcement.restart.method) {
+            return;
+        }
+        let told = match announcement.stage {
+            Stage::Sent => Told::Outstanding(announcement.number),
+            Stage::Acknowledged => Told::Done,
+            Stage::Withdrawn => Told::Waiting,
+        };
+        let before = Told::Outstanding(announcement.number);
+        let selection = announcement.restart.pattern.selection(&self.plan.topology);
+        let mut cursor = Cursor::default();
+        while let Some(range) = selection.next(&self.plan.topology, &mut cursor, u32::MAX) {
+            for endpoint in range.iter() {
+                if let Some(state) = self.calls.endpoints.get_mut(endpoint)
+                    && (announcement.stage == Stage::Sent || state.announcement == before)
+                {
+                    state.announcement = told;
+                }
+            }
+        }
+        if announcement.stage == Stage::Sent {
+            self.resume_waiting(turn);
+        }
+    }
+
+    /// Commands that waited for a restart to be announced start over.
+    fn resume_waiting<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>) {
+        loop {
+            let endpoints = &self.calls.endpoints;
+            let ready = |endpoint| endpoints.get(endpoint).is_some_and(|state| state.announcement != Told::Waiting);
+            let Some(id) = self.jobs.find(|job| matches!(job.wait, Wait::Restart(endpoint) if ready(endpoint))) else { return };
+            let Some(job) = self.jobs.remove(id) else { return };
+            let Owner::Here(handle) = job.owner else { continue };
+            let started = self.parsed(turn, job.received.message, |core, turn, command| {
+                core.start(turn, job.received, handle, command);
+                Ok(())
+            });
+            if let Err(refused) = started {
+                self.end(turn, &job, Outcome::Refused(refused));
+            }
+        }
+    }
+
+    /// Asks the lead core to announce the restart of `endpoint` now, unless that is done or on its way (G-RST-01).
+    pub(super) fn trigger_restart<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, endpoint: EndpointIndex) {
+        if self.calls.endpoints.get(endpoint).is_some_and(|state| state.announcement == Told::Waiting) {
+            self.must_tell(turn, self.plan.lead(), Envelope::Trigger { endpoint });
+        }
+    }
+
+    /// From the lead core: the service state of endpoints. Going out of service ends their connections, with a DeleteConnection each
+    /// when the agent wants that (G-RSI-04, G-DLX-06); coming back they are in the state after a restart, which is not announced yet.
+    pub(super) fn handle_service<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, range: EndpointRange, service: Service) {
+        for endpoint in range.iter() {
+            let Some(state) = self.calls.endpoints.get_mut(endpoint) else { continue };
+            let before = std::mem::replace(&mut state.service, service);
+            if before.in_service && !service.in_service {
+                self.abort_at(turn, endpoint);
+                self.lose_connections(turn, endpoint, service.reason);
+                self.calls.endpoints.reset(endpoint);
+            }
+            if !before.in_service
+                && service.in_service
+                && let Some(state) = self.calls.endpoints.get_mut(endpoint)
+            {
+                state.announcement = Told::Waiting;
+            }
+            self.calls.endpoints.refresh_idle(endpoint);
+            self.note_idle(turn, endpoint);
+        }
+        self.note_calls(turn);
+    }
+
+    /// From the lead core: the answer to a restart named another notified entity (G-NET-12).
+    pub(super) fn handle_notified_entity(&mut self, pattern: &Pattern, agent: AgentId, port: u16) {
+        let settings = self.settings.clone();
+        let Some(named) = settings.agent(agent) else { return };
+        let text = named.entity_at(port);
+        let selection = pattern.selection(&self.plan.topology);
+        let mut cursor = Cursor::default();
+        while let Some(range) = selection.next(&self.plan.topology, &mut cursor, u32::MAX) {
+            for endpoint in range.iter() {
+                let endpoints = &mut self.calls.endpoints;
+                if endpoints.owns(endpoint)
+                    && let Some(entity) = endpoints.entities.intern(&mut endpoints.blobs, text.as_bytes(), agent, port)
+                {
+                    endpoints.set_entity(endpoint, entity);
+                }
+            }
+        }
+    }
+
+    fn lose_connections<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, endpoint: EndpointIndex, reason: u16) {
+        let Some(state) = self.calls.endpoints.get(endpoint) else { return };
+        for slot in state.connection_slots() {
+            let Some(connection) = self.calls.endpoints.connections.get(slot).copied() else { continue };
+            let report = delete::disconnect(&mut self.calls, turn.now, slot);
+            if !connection.pending {
+                self.counters.add(crate::proto::base::Counter::ConnectionsLost);
+                self.send_delete(turn.now, &connection, &report, reason);
+            }
+        }
+    }
+}

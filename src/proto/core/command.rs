@@ -1,0 +1,378 @@
+//! A command at its home core: seen before, allowed in, parsed, executed (design section 3, steps 4 to 7; table M-10).
+
+use super::Core;
+use super::envelope::{Envelope, JobId};
+use super::jobs::{Job, Owner, Wait};
+use super::outside::{Frames, Outside, Turn};
+use super::receive::{Received, local_of};
+use super::respond::{Final, Preface};
+use crate::proto::base::{AgentId, Counter, EndpointIndex, Time, TransactionId};
+use crate::proto::codec::mgcp::{Command, EndpointName, Verb};
+use crate::proto::endpoint::Announcement as Told;
+use crate::proto::mgcp::{self, Outcome, Refused, refused};
+use crate::proto::transaction::history::{self, CONFIRM_BUDGET, Class, Confirm, Seen, Start};
+use crate::proto::trunk::Selection;
+
+/// Ranges in one `K:` that are looked at; the rest is ignored (the responses expire by themselves).
+const CONFIRM_RANGES: usize = 8;
+
+/// What became of a command for now.
+pub(super) enum Step {
+    /// It is finished: this is the response.
+    Done(Outcome, Preface),
+    /// An audit: the response is written from the command.
+    Audit(EndpointIndex),
+    /// It waits in the table of jobs, which will finish the message.
+    Waiting,
+}
+
+impl From<Refused> for Step {
+    fn from(refused: Refused) -> Step {
+        Step::Done(Outcome::Refused(refused), Preface::None)
+    }
+}
+
+/// What a name in a command means.
+enum Target {
+    One(EndpointIndex),
+    Many(Selection),
+}
+
+impl Core {
+    pub(super) fn handle_command<F: Frames, O: Outside>(
+        &mut self,
+        turn: &mut Turn<'_, F, O>,
+        received: Received,
+        bytes: &[u8],
+        verb: Option<Verb>,
+        id: TransactionId,
+        name: &[u8],
+    ) {
+        let Received { message, .. } = received;
+        let agent = message.agent;
+        let (same_content, room) =
+            self.settings.agent(agent).map_or((false, mgcp::SMALLEST_MAX_RESPONSE), |agent| (agent.same_content, agent.max_response));
+        let content = same_content.then(|| self.names.exact(bytes));
+        let known = history::Command { id, name: self.names.fold(name), content };
+        let superseded = match self.history.lookup(turn.now, &known) {
+            Seen::New { superseded } => superseded,
+            Seen::Running(handle) => {
+                self.counters.add(Counter::CommandsRepeatedRunning);
+                self.respond_provisional(turn, received, handle, id);
+                return self.finish(message);
+            }
+            Seen::Finished { handle, .. } => {
+                self.counters.add(Counter::CommandsRepeated);
+                let preface = self.repeat_preface(verb, name);
+                self.respond_again(turn, received, handle, preface);
+                return self.finish(message);
+            }
+            Seen::Confirmed => {
+                self.counters.add(Counter::CommandsRepeatedConfirmed);
+                return self.finish(message);
+            }
+        };
+        if let Some(handle) = superseded {
+            self.abort_transaction(turn, handle);
+        }
+        if verb == Some(Verb::Crcx) && self.detector.refuse_new() {
+            self.counters.add(Counter::OverloadRefused);
+            return self.refuse_unremembered(turn, received, id, mgcp::OVERLOADED);
+        }
+        let class = if verb == Some(Verb::Dlcx) { Class::Release } else { Class::Ordinary };
+        let Ok(handle) = self.history.begin(turn.now, &Start { command: known, agent, class, room: room as u16 }) else {
+            self.counters.add(Counter::HistoryFull);
+            return self.refuse_unremembered(turn, received, id, mgcp::HISTORY_FULL);
+        };
+        self.counters.add(Counter::CommandsNew);
+        match Command::parse(bytes) {
+            Ok(command) => {
+                self.confirm(turn, agent, &command);
+                self.start(turn, received, handle, &command);
+            }
+            Err(refusal) => {
+                let outcome = Outcome::Refused(refused(refusal));
+                self.respond(turn, Final { received, handle: Some(handle), id, preface: Preface::None, outcome: &outcome });
+                self.finish(message);
+            }
+        }
+    }
+
+    /// Executes a command that is noted as running, from its beginning.
+    pub(super) fn start<F: Frames, O: Outside>(
+        &mut self,
+        turn: &mut Turn<'_, F, O>,
+        received: Received,
+        handle: history::Handle,
+        command: &Command<'_>,
+    ) {
+        let step = self.execute(turn, received, handle, command).unwrap_or_else(Step::from);
+        let id = command.id;
+        match step {
+            Step::Waiting => return,
+            Step::Done(outcome, preface) => {
+                self.count(command.verb, &outcome);
+                self.respond(turn, Final { received, handle: Some(handle), id, preface, outcome: &outcome });
+            }
+            Step::Audit(endpoint) => {
+                let now = turn.now;
+                let fitted = self.respond_with(turn, received, Some(handle), id, Preface::None, |writer, calls| {
+                    mgcp::write_audit(calls, now, writer, command, endpoint);
+                });
+                self.counters.response(if fitted { 200 } else { mgcp::RESPONSE_TOO_LARGE.code });
+                self.counters.add(if command.verb == Verb::Auep { Counter::AuepDone } else { Counter::AucxDone });
+            }
+        }
+        self.finish(received.message);
+    }
+
+    fn execute<F: Frames, O: Outside>(
+        &mut self,
+        turn: &mut Turn<'_, F, O>,
+        received: Received,
+        handle: history::Handle,
+        command: &Command<'_>,
+    ) -> Result<Step, Refused> {
+        let verb = command.verb;
+        let audit = matches!(verb, Verb::Auep | Verb::Aucx);
+        let target = self.target(received.message.agent, &command.endpoint)?;
+        let endpoint = match target {
+            Target::One(endpoint) => endpoint,
+            Target::Many(selection) => return self.execute_many(turn, received, handle, command, selection),
+        };
+        if audit {
+            if verb == Verb::Aucx {
+                mgcp::audit_connection::validate(&self.calls, command, endpoint)?;
+            }
+            // An audit is answered plainly and starts the restart all the same (O-5, G-AUE-16).
+            self.trigger_restart(turn, endpoint);
+            return Ok(Step::Audit(endpoint));
+        }
+        if self.draining && verb == Verb::Crcx {
+            self.counters.add(Counter::DrainRefused);
+            return Err(mgcp::DRAINING);
+        }
+        mgcp::in_service(&self.calls, endpoint)?;
+        let domain = mgcp::domain_of(&self.plan, &command.endpoint)?;
+        if let Some(step) = self.restart_first(turn, received, handle, command, endpoint)? {
+            return Ok(step);
+        }
+        let preface = Preface::Endpoint(endpoint);
+        let outcome = match verb {
+            Verb::Crcx => return self.create(turn, received, handle, command, endpoint),
+            Verb::Mdcx => return self.modify(turn, received, handle, command, endpoint),
+            Verb::Dlcx => self.delete(turn, command, endpoint)?,
+            Verb::Epcf => {
+                let plan = mgcp::configure::validate(&self.calls, command)?;
+                mgcp::configure::apply(&mut self.calls, endpoint, plan);
+                Outcome::Done
+            }
+            Verb::Rqnt => {
+                let plan = mgcp::request::validate(&self.calls, command)?;
+                self.apply_request(turn, endpoint, &plan, command);
+                Outcome::Done
+            }
+            Verb::Auep | Verb::Aucx | Verb::Ntfy | Verb::Rsip | Verb::Mesg => return Err(mgcp::VERB_UNKNOWN),
+        };
+        self.note_success(received, endpoint, domain);
+        Ok(Step::Done(outcome, preface))
+    }
+
+    fn execute_many<F: Frames, O: Outside>(
+        &mut self,
+        turn: &mut Turn<'_, F, O>,
+        received: Received,
+        handle: history::Handle,
+        command: &Command<'_>,
+        selection: Selection,
+    ) -> Result<Step, Refused> {
+        // Table M-3: which verb may name many.
+        match (command.verb, selection.any_of()) {
+            (Verb::Auep, false) => Ok(self.audit_many(turn, received, handle, command, selection)),
+            (Verb::Epcf | Verb::Rqnt | Verb::Dlcx, false) => {
+                if command.verb == Verb::Dlcx {
+                    mgcp::delete::validate_many(command)?;
+                }
+                self.start_everywhere(turn, received, handle, command)
+            }
+            (Verb::Crcx, true) if !selection.all_of() => {
+                if self.draining {
+                    self.counters.add(Counter::DrainRefused);
+                    return Err(mgcp::DRAINING);
+                }
+                self.start_search(turn, received, handle, command)
+            }
+            (Verb::Epcf | Verb::Crcx | Verb::Mdcx | Verb::Dlcx | Verb::Rqnt | Verb::Auep | Verb::Aucx, true) => Err(mgcp::ANY_OF_REFUSED),
+            (Verb::Crcx | Verb::Mdcx | Verb::Aucx, false) => Err(mgcp::ALL_OF_REFUSED),
+            (Verb::Ntfy | Verb::Rsip | Verb::Mesg, _) => Err(mgcp::VERB_UNKNOWN),
+        }
+    }
+
+    /// AuditEndpoint over many: the names are known to every core (G-AUE-01).
+    fn audit_many<F: Frames, O: Outside>(
+        &mut self,
+        turn: &mut Turn<'_, F, O>,
+        received: Received,
+        handle: history::Handle,
+        command: &Command<'_>,
+        selection: Selection,
+    ) -> Step {
+        let fitted = self.respond_with(turn, received, Some(handle), command.id, Preface::None, |writer, calls| {
+            mgcp::audit_endpoint::write_names(calls, writer, command, &selection);
+        });
+        self.counters.response(if fitted { 200 } else { mgcp::RESPONSE_TOO_LARGE.code });
+        self.counters.add(Counter::AuepDone);
+        self.finish(received.message);
+        Step::Waiting
+    }
+
+    /// The endpoint or endpoints that `name` means: 500 when there is none (G-EPN-10).
+    fn target(&self, agent: AgentId, name: &EndpointName<'_>) -> Result<Target, Refused> {
+        mgcp::domain_of(&self.plan, name)?;
+        let topology = &self.plan.topology;
+        if let Some(endpoint) = topology.lookup(name.local) {
+            // Its home is its owner; a name that comes out elsewhere was forwarded by a core with another plan.
+            return if self.calls.endpoints.owns(endpoint) { Ok(Target::One(endpoint)) } else { Err(mgcp::ENDPOINT_UNKNOWN) };
+        }
+        let ranges = self.settings.agent(agent).is_some_and(|agent| agent.ranges);
+        topology.resolve(name.local, ranges).map(Target::Many).map_err(|_| mgcp::ENDPOINT_UNKNOWN)
+    }
+
+    /// Holds a command for an endpoint whose restart the agent has not been told of until there is a restart to put in front of the
+    /// response, or refuses it with 405 (G-RST-03, G-SVC-03).
+    fn restart_first<F: Frames, O: Outside>(
+        &mut self,
+        turn: &mut Turn<'_, F, O>,
+        received: Received,
+        handle: history::Handle,
+        command: &Command<'_>,
+        endpoint: EndpointIndex,
+    ) -> Result<Option<Step>, Refused> {
+        let told = self.calls.endpoints.get(endpoint).map_or(Told::Done, |e| e.announcement);
+        if told == Told::Done {
+            return Ok(None);
+        }
+        self.trigger_restart(turn, endpoint);
+        if self.settings.agent(received.message.agent).is_some_and(|agent| agent.refuse_while_restarting) {
+            return Err(mgcp::RESTARTING);
+        }
+        if told != Told::Waiting {
+            return Ok(None);
+        }
+        let deadline = turn.now + self.settings.timers.vote;
+        self.park(turn.now, received, handle, command, Some(endpoint), Wait::Restart(endpoint), deadline)?;
+        Ok(Some(Step::Waiting))
+    }
+
+    /// Puts a command aside. It answers 100 by itself when it takes long.
+    #[allow(clippy::too_many_arguments)]
+    pub(super) fn park(
+        &mut self,
+        now: Time,
+        received: Received,
+        handle: history::Handle,
+        command: &Command<'_>,
+        endpoint: Option<EndpointIndex>,
+        wait: Wait,
+        deadline: Time,
+    ) -> Result<JobId, Refused> {
+        let job = Job {
+            owner: Owner::Here(handle),
+            verb: command.verb,
+            transaction: command.id,
+            received,
+            wait,
+            endpoint,
+            provisional_at: now + self.settings.timers.provisional_after,
+            deadline,
+        };
+        self.jobs.insert(job).ok_or(mgcp::TOO_MANY_WAITING)
+    }
+
+    /// A refusal that leaves no trace: the repeat is tried afresh (409).
+    fn refuse_unremembered<F: Frames, O: Outside>(
+        &mut self,
+        turn: &mut Turn<'_, F, O>,
+        received: Received,
+        id: TransactionId,
+        refused: Refused,
+    ) {
+        let outcome = Outcome::Refused(refused);
+        self.respond(turn, Final { received, handle: None, id, preface: Preface::None, outcome: &outcome });
+        self.finish(received.message);
+    }
+
+    /// What a repeated response needs in front.
+    fn repeat_preface(&self, verb: Option<Verb>, name: &[u8]) -> Preface {
+        if matches!(verb, None | Some(Verb::Auep | Verb::Aucx)) {
+            return Preface::None;
+        }
+        match self.plan.topology.lookup(local_of(name)) {
+            Some(endpoint) => Preface::Endpoint(endpoint),
+            None => Preface::Any,
+        }
+    }
+
+    /// `K:` of a command: responses the agent has. Ids not known here travel to the other cores (G-ACK-01..05).
+    fn confirm<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, agent: AgentId, command: &Command<'_>) {
+        let mut budget = CONFIRM_BUDGET;
+        for (low, high) in command.confirmed().take(CONFIRM_RANGES) {
+            let result = self.history.confirm_range(turn.now, agent, low, high, &mut budget);
+            self.counters.add_many(Counter::ResponsesConfirmed, u64::from(result.released));
+            self.counters.add_many(Counter::ConfirmForeign, u64::from(result.foreign));
+            if result.kept || result.unknown != 0 {
+                self.tell_other_owners(turn, Envelope::Confirm { agent, low, high });
+            }
+        }
+    }
+
+    /// Responses confirmed to another core.
+    pub(super) fn confirm_here(&mut self, now: Time, agent: AgentId, low: TransactionId, high: TransactionId) {
+        if low == high {
+            self.acknowledged_here(agent, low);
+            return;
+        }
+        let mut budget = CONFIRM_BUDGET;
+        let result = self.history.confirm_range(now, agent, low, high, &mut budget);
+        self.counters.add_many(Counter::ResponsesConfirmed, u64::from(result.released));
+    }
+
+    /// One response confirmed, by `000` or alone in a `K:`. False when it is not known here.
+    pub(super) fn acknowledged_here(&mut self, agent: AgentId, id: TransactionId) -> bool {
+        self.acknowledged_final(agent, id);
+        match self.history.confirm_one(agent, id) {
+            Confirm::Released => self.counters.add(Counter::ResponsesConfirmed),
+            Confirm::Known => {}
+            Confirm::Foreign => {
+                self.counters.add(Counter::ConfirmForeign);
+                return false;
+            }
+            Confirm::Unknown => return false,
+        }
+        true
+    }
+
+    /// The latest successful command for `endpoint` came from there, under this domain name (G-NET-03, G-EPN-05).
+    pub(super) fn note_success(&mut self, received: Received, endpoint: EndpointIndex, domain: u8) {
+        if let Some(state) = self.calls.endpoints.get_mut(endpoint) {
+            state.source = Some((received.message.agent, received.origin.from));
+            state.domain = domain;
+        }
+    }
+
+    pub(super) fn count(&self, verb: Verb, outcome: &Outcome) {
+        if matches!(outcome, Outcome::Refused(_)) {
+            return;
+        }
+        self.counters.add(match verb {
+            Verb::Epcf => Counter::EpcfDone,
+            Verb::Crcx => Counter::CrcxDone,
+            Verb::Mdcx => Counter::MdcxDone,
+            Verb::Dlcx => Counter::DlcxDone,
+            Verb::Rqnt => Counter::RqntDone,
+            Verb::Auep => Counter::AuepDone,
+            Verb::Aucx => Counter::AucxDone,
+            Verb::Ntfy | Verb::Rsip | Verb::Mesg => return,
+        });
+    }
+}

@@ -1,0 +1,182 @@
+//! What cores say to each other: one-cache-line entries of the rings between them.
+
+use super::announce::Announcement;
+use crate::proto::aggregate::Pattern;
+use crate::proto::base::{AgentId, EndpointIndex, EndpointRange, FrameRef, TransactionId};
+use crate::proto::endpoint::{ConnectionId, Service};
+use crate::proto::mgcp::Created;
+use crate::proto::trunk::{Defect, Facility};
+
+/// One protocol message inside a received frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Message {
+    /// The frame; its meta data tell the source and the listen address.
+    pub frame: FrameRef,
+    /// First byte of the message in the frame.
+    pub start: u16,
+    /// One past its last byte.
+    pub end: u16,
+    /// The entry of the receiving core's datagram table, or [`SINGLE`].
+    pub datagram: u16,
+    /// Who sent it.
+    pub agent: AgentId,
+}
+
+/// The message is the only one of its datagram.
+pub const SINGLE: u16 = u16::MAX;
+
+/// A command that waits, by its place in the table of the core that coordinates it and a generation that tells old answers from new.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct JobId {
+    /// Place in the table.
+    pub slot: u16,
+    /// Counts the uses of the place.
+    pub generation: u32,
+}
+
+/// What one core asks of or tells another.
+#[derive(Clone, Copy, Debug)]
+pub enum Envelope {
+    /// To the home core: handle this message.
+    Message(Message),
+    /// To the receiving core: a message is finished, its frame no longer in use.
+    Done {
+        /// The frame.
+        frame: FrameRef,
+        /// Its entry in the datagram table.
+        datagram: u16,
+    },
+    /// From the coordinator of a command over many endpoints: validate your share, change nothing.
+    Prepare {
+        /// The coordinator's job.
+        job: JobId,
+        /// The command.
+        message: Message,
+    },
+    /// The answer to Prepare: 0, or the code that refuses.
+    Vote {
+        /// The job voted on.
+        job: JobId,
+        /// 0 or a return code.
+        code: u16,
+    },
+    /// The decision; a commit cannot fail.
+    Decide {
+        /// The job decided.
+        job: JobId,
+        /// Whether to apply.
+        commit: bool,
+    },
+    /// A commit is applied.
+    Applied {
+        /// The job.
+        job: JobId,
+    },
+    /// To a core that may own a free endpoint: create a connection on one.
+    Try {
+        /// The coordinator's job.
+        job: JobId,
+        /// The command.
+        message: Message,
+    },
+    /// A try failed: the code, 410 when nothing is free there.
+    TryFailed {
+        /// The job.
+        job: JobId,
+        /// The code.
+        code: u16,
+    },
+    /// A try or the second half of a pair is done.
+    Made {
+        /// The job.
+        job: JobId,
+        /// What was made.
+        created: Created,
+    },
+    /// To the owner of a second endpoint: open its half of a pair.
+    Pair {
+        /// The coordinator's job.
+        job: JobId,
+        /// The command.
+        message: Message,
+    },
+    /// To the owner of a half that was made: its other half, or nothing: take it down again.
+    Join {
+        /// The half.
+        endpoint: EndpointIndex,
+        /// Its connection.
+        connection: ConnectionId,
+        /// The other half.
+        other: Option<(EndpointIndex, ConnectionId)>,
+    },
+    /// The agent has these responses.
+    Confirm {
+        /// Who says so.
+        agent: AgentId,
+        /// First transaction.
+        low: TransactionId,
+        /// Last one.
+        high: TransactionId,
+    },
+    /// From the lead core: the service state of these endpoints is now this.
+    Service {
+        /// Which.
+        range: EndpointRange,
+        /// The state.
+        service: Service,
+    },
+    /// From the lead core: a RestartInProgress is out, answered, or withdrawn.
+    Announce(Announcement),
+    /// To the lead core: a command met an endpoint whose restart was not announced.
+    Trigger {
+        /// The endpoint.
+        endpoint: EndpointIndex,
+    },
+    /// To the lead core: these endpoints notify this port of this agent now.
+    Entity {
+        /// The endpoints.
+        range: EndpointRange,
+        /// The agent.
+        agent: AgentId,
+        /// Its UDP port; 0: the provisioned addresses.
+        port: u16,
+    },
+    /// To the lead core while the gateway drains: calls up here.
+    Calls {
+        /// How many.
+        count: u32,
+    },
+    /// To the lead core: these endpoints, which are leaving, have no connection.
+    Idle {
+        /// Which.
+        range: EndpointRange,
+    },
+    /// To the lead core: a card sees a defect come or go.
+    Defect {
+        /// Where.
+        facility: Facility,
+        /// What.
+        defect: Defect,
+        /// Come or gone.
+        on: bool,
+        /// Without integration.
+        at_once: bool,
+    },
+    /// From the lead core: the agent named another notified entity for these endpoints in its answer to a restart.
+    NotifiedEntity {
+        /// Which.
+        pattern: Pattern,
+        /// The agent.
+        agent: AgentId,
+        /// Its UDP port; 0: the provisioned addresses.
+        port: u16,
+    },
+    /// Stop or resume taking new calls.
+    Drain {
+        /// Whether to refuse new calls.
+        on: bool,
+    },
+}
+
+// One cache line, so that a ring entry is one transfer between cores.
+const _: () = assert!(size_of::<Envelope>() <= 64);

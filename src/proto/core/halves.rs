@@ -1,0 +1,281 @@
+//! CreateConnection that needs another core: an any-of name whose free endpoint may be anywhere, and a second endpoint (`Z2:`).
+//!
+//! An any-of name is searched core by core, beginning at home; the core that finds a free endpoint makes the connection, so no two
+//! can choose the same one (G-SHD-04). Of a pair the second half is made first and stays unseen until the first half is there too;
+//! either both appear or none (G-CRX-08, G-SHD-06).
+
+use super::Core;
+use super::command::Step;
+use super::envelope::{Envelope, JobId, Message};
+use super::jobs::{Job, Wait};
+use super::outside::{Frames, Outside, Turn};
+use super::receive::Received;
+use crate::proto::base::{CoreId, Counter, EndpointIndex, Time};
+use crate::proto::codec::mgcp::{Command, Verb};
+use crate::proto::endpoint::{Announcement as Told, ConnectionId, ConnectionSlot, Remote};
+use crate::proto::mgcp::create::{self, Begun, Half};
+use crate::proto::mgcp::{self, Created, Outcome, Refused, delete};
+use crate::proto::transaction::history;
+use crate::proto::trunk::{Cursor, Selection};
+
+/// Runs of endpoints of a selection looked at in one search.
+const SEARCH_RANGES: usize = 4096;
+
+impl Core {
+    /// An any-of CreateConnection begins its search.
+    pub(super) fn start_search<F: Frames, O: Outside>(
+        &mut self,
+        turn: &mut Turn<'_, F, O>,
+        received: Received,
+        handle: history::Handle,
+        command: &Command<'_>,
+    ) -> Result<Step, Refused> {
+        if command.second_endpoint()?.is_some() {
+            return Err(mgcp::SECOND_REFUSED);
+        }
+        let ordinal = self.plan.ordinal(self.id).unwrap_or(0) as u8;
+        let left = self.plan.owners.len() as u8 - 1;
+        let deadline = turn.now + self.settings.timers.transaction_limit;
+        let job = self.park(turn.now, received, handle, command, None, Wait::Search(ordinal, left), deadline)?;
+        self.ask(turn, job, ordinal, Envelope::Try { job, message: received.message });
+        Ok(Step::Waiting)
+    }
+
+    /// A CreateConnection with a second endpoint begins with that one's half.
+    pub(super) fn start_pair<F: Frames, O: Outside>(
+        &mut self,
+        turn: &mut Turn<'_, F, O>,
+        received: Received,
+        handle: history::Handle,
+        command: &Command<'_>,
+        endpoint: EndpointIndex,
+    ) -> Result<Step, Refused> {
+        // Whatever can be wrong with the first half is found before anything is asked of the second.
+        create::validate(&self.calls, command, endpoint, Half::First)?;
+        let (ordinal, left) = match self.second(received.message, command)? {
+            Second::One(other) if other == endpoint => return Err(mgcp::SECOND_REFUSED),
+            Second::One(other) => (self.plan.ordinal(self.plan.owner(other)).unwrap_or(0), 0),
+            Second::Any(_) => (self.plan.ordinal(self.id).unwrap_or(0), self.plan.owners.len() - 1),
+        };
+        let wait = Wait::Second(endpoint, ordinal as u8, left as u8);
+        let deadline = turn.now + self.settings.timers.transaction_limit;
+        let job = self.park(turn.now, received, handle, command, Some(endpoint), wait, deadline)?;
+        self.ask(turn, job, ordinal as u8, Envelope::Pair { job, message: received.message });
+        Ok(Step::Waiting)
+    }
+
+    fn ask<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, job: JobId, ordinal: u8, envelope: Envelope) {
+        let owner = self.plan.owner_at(usize::from(ordinal));
+        if !self.tell(turn, owner, envelope) {
+            // It was not asked, so nothing is free there.
+            self.to_self.push_back(Envelope::TryFailed { job, code: mgcp::NOTHING_FREE.code });
+        }
+    }
+
+    /// Another core's search has come here.
+    pub(super) fn handle_try<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, core: CoreId, job: JobId, message: Message) {
+        let result = self.parsed(turn, message, |here, turn, command| {
+            let ranges = here.settings.agent(message.agent).is_some_and(|agent| agent.ranges);
+            let selection = here.plan.topology.resolve(command.endpoint.local, ranges).map_err(|_| mgcp::ENDPOINT_UNKNOWN)?;
+            let endpoint = here.find_idle(&selection, None).ok_or(mgcp::NOTHING_FREE)?;
+            here.announced_or_refuse(turn, endpoint)?;
+            let received = Received::of(turn, message)?;
+            here.make_for(turn, (core, job, received), command, endpoint, Half::Whole)
+        });
+        if let Err(refused) = result {
+            self.must_tell(turn, core, Envelope::TryFailed { job, code: refused.code });
+        }
+    }
+
+    /// Another core wants the second half of a pair made here.
+    pub(super) fn handle_pair<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, core: CoreId, job: JobId, message: Message) {
+        let result = self.parsed(turn, message, |here, turn, command| {
+            let first = here.plan.topology.lookup(command.endpoint.local);
+            let endpoint = match here.second(message, command)? {
+                Second::One(endpoint) => endpoint,
+                Second::Any(selection) => here.find_idle(&selection, first).ok_or(mgcp::NOTHING_FREE)?,
+            };
+            here.announced_or_refuse(turn, endpoint)?;
+            let received = Received::of(turn, message)?;
+            here.make_for(turn, (core, job, received), command, endpoint, Half::Second)
+        });
+        if let Err(refused) = result {
+            self.must_tell(turn, core, Envelope::TryFailed { job, code: refused.code });
+        }
+    }
+
+    fn announced_or_refuse<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, endpoint: EndpointIndex) -> Result<(), Refused> {
+        if self.calls.endpoints.get(endpoint).is_some_and(|state| state.announcement == Told::Waiting) {
+            self.trigger_restart(turn, endpoint);
+            return Err(mgcp::RESTARTING);
+        }
+        Ok(())
+    }
+
+    /// An idle endpoint of this core among `selection`, other than `except`.
+    fn find_idle(&mut self, selection: &Selection, except: Option<EndpointIndex>) -> Option<EndpointIndex> {
+        let mut cursor = Cursor::default();
+        for _ in 0..SEARCH_RANGES {
+            let range = selection.next(&self.plan.topology, &mut cursor, u32::MAX)?;
+            let found = match self.calls.endpoints.find_idle(range) {
+                // The search goes round: the next one found is another, if there is another.
+                Some(endpoint) if Some(endpoint) == except => self.calls.endpoints.find_idle(range).filter(|&e| Some(e) != except),
+                found => found,
+            };
+            if found.is_some() {
+                return found;
+            }
+        }
+        None
+    }
+
+    pub(super) fn handle_try_failed<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, id: JobId, code: u16) {
+        let Some(job) = self.jobs.get(id).copied() else { return self.counters.add(Counter::EnvelopeStray) };
+        let next = |ordinal: u8| (ordinal + 1) % self.plan.owners.len() as u8;
+        match job.wait {
+            Wait::Search(ordinal, left) if code == mgcp::NOTHING_FREE.code && left > 0 => {
+                let ordinal = next(ordinal);
+                self.jobs.wait(id, Wait::Search(ordinal, left - 1), job.deadline);
+                self.ask(turn, id, ordinal, Envelope::Try { job: id, message: job.received.message });
+            }
+            Wait::Second(endpoint, ordinal, left) if code == mgcp::NOTHING_FREE.code && left > 0 => {
+                let ordinal = next(ordinal);
+                self.jobs.wait(id, Wait::Second(endpoint, ordinal, left - 1), job.deadline);
+                self.ask(turn, id, ordinal, Envelope::Pair { job: id, message: job.received.message });
+            }
+            Wait::Search(..) | Wait::Second(..) => {
+                self.jobs.remove(id);
+                self.end(turn, &job, Outcome::Refused(mgcp::refused_by_code(code)));
+            }
+            Wait::Late(answers) => self.one_answer_less(id, &job, answers),
+            _ => self.counters.add(Counter::EnvelopeStray),
+        }
+    }
+
+    pub(super) fn handle_made<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, id: JobId, created: Created) {
+        let Some(job) = self.jobs.get(id).copied() else { return self.take_down_second(turn, Some(created)) };
+        match job.wait {
+            Wait::Search(..) => {
+                self.jobs.remove(id);
+                self.end(turn, &job, Outcome::Created { created, chosen: true, second: None });
+            }
+            Wait::Second(endpoint, ..) => {
+                self.jobs.remove(id);
+                self.make_first(turn, job, endpoint, created);
+            }
+            Wait::Late(answers) => {
+                // The command was answered without it.
+                self.take_down_second(turn, Some(created));
+                self.one_answer_less(id, &job, answers);
+            }
+            _ => self.counters.add(Counter::EnvelopeStray),
+        }
+    }
+
+    /// The second half is made: now the first, checked again because time has passed (G-RQN-06).
+    fn make_first<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, job: Job, endpoint: EndpointIndex, second: Created) {
+        let result = self.parsed(turn, job.received.message, |core, turn, command| {
+            mgcp::in_service(&core.calls, endpoint)?;
+            let plan = create::validate(&core.calls, command, endpoint, Half::First)?;
+            Ok((create::begin(&mut core.calls, turn.now, &plan, command)?, plan))
+        });
+        match result {
+            Ok((Begun::Ready(_, first, entity), _)) => {
+                self.note_entity(turn, endpoint, entity);
+                self.join_halves(turn, &job, first, second);
+            }
+            Ok((Begun::Opening(slot), plan)) => {
+                let waiting = Job { wait: Wait::First(slot, plan, second), deadline: Time::NEVER, ..job };
+                if self.jobs.insert(waiting).is_none() {
+                    delete::disconnect(&mut self.calls, turn.now, slot);
+                    self.take_down_second(turn, Some(second));
+                    self.end(turn, &job, Outcome::Refused(mgcp::TOO_MANY_WAITING));
+                }
+            }
+            Err(refused) => {
+                self.take_down_second(turn, Some(second));
+                self.end(turn, &job, Outcome::Refused(refused));
+            }
+        }
+    }
+
+    /// Both halves are there: each learns of the other, and the command is answered.
+    pub(super) fn join_halves<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, job: &Job, first: Created, second: Created) {
+        if let Some((slot, _)) = self.calls.endpoints.find(first.endpoint, first.connection)
+            && let Some(connection) = self.calls.endpoints.connections.get_mut(slot)
+        {
+            connection.remote = Remote::Local(second.endpoint, second.connection);
+        }
+        let other = Some((first.endpoint, first.connection));
+        let join = Envelope::Join { endpoint: second.endpoint, connection: second.connection, other };
+        self.must_tell(turn, self.plan.owner(second.endpoint), join);
+        let chosen = self.second_was_chosen(turn, job);
+        let second = Some((second.endpoint, second.connection, chosen));
+        self.end(turn, job, Outcome::Created { created: first, chosen: false, second });
+    }
+
+    fn second_was_chosen<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, job: &Job) -> bool {
+        let chosen = |_: &mut Core, _: &mut Turn<'_, F, O>, command: &Command<'_>| {
+            Ok(command.second_endpoint()?.is_some_and(|name| name.has_any_of()))
+        };
+        self.parsed(turn, job.received.message, chosen).unwrap_or(false)
+    }
+
+    /// The half that was made on another core is not wanted after all.
+    pub(super) fn take_down_second<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, second: Option<Created>) {
+        if let Some(Created { endpoint, connection, .. }) = second {
+            self.must_tell(turn, self.plan.owner(endpoint), Envelope::Join { endpoint, connection, other: None });
+        }
+    }
+
+    pub(super) fn handle_join<F: Frames, O: Outside>(
+        &mut self,
+        turn: &mut Turn<'_, F, O>,
+        endpoint: EndpointIndex,
+        id: ConnectionId,
+        other: Option<(EndpointIndex, ConnectionId)>,
+    ) {
+        let Some(slot) = self.half(endpoint, id) else { return self.counters.add(Counter::EnvelopeStray) };
+        match (other, self.calls.endpoints.connections.get_mut(slot)) {
+            (Some((endpoint, id)), Some(connection)) => {
+                connection.pending = false;
+                connection.remote = Remote::Local(endpoint, id);
+            }
+            _ => {
+                delete::disconnect(&mut self.calls, turn.now, slot);
+            }
+        }
+    }
+
+    /// The slot of a connection of this core, seen or unseen.
+    fn half(&self, endpoint: EndpointIndex, id: ConnectionId) -> Option<ConnectionSlot> {
+        let mut slots = self.calls.endpoints.get(endpoint)?.connection_slots();
+        slots.find(|&slot| self.calls.endpoints.connections.get(slot).is_some_and(|connection| connection.id == id))
+    }
+
+    /// The answer of another core did not come within the transaction limit.
+    pub(super) fn answer_overdue<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, id: JobId, job: &Job) {
+        self.counters.add(Counter::TimeLimit);
+        self.refuse_early(turn, id, job, mgcp::TIME_LIMIT, 1);
+    }
+
+    fn second(&self, message: Message, command: &Command<'_>) -> Result<Second, Refused> {
+        let name = command.second_endpoint()?.ok_or(mgcp::SECOND_REFUSED)?;
+        mgcp::domain_of(&self.plan, &name)?;
+        if let Some(endpoint) = self.plan.topology.lookup(name.local) {
+            return Ok(Second::One(endpoint));
+        }
+        let ranges = self.settings.agent(message.agent).is_some_and(|agent| agent.ranges);
+        let selection = self.plan.topology.resolve(name.local, ranges).map_err(|_| mgcp::ENDPOINT_UNKNOWN)?;
+        if selection.all_of() || !selection.any_of() || command.verb != Verb::Crcx {
+            return Err(mgcp::ALL_OF_REFUSED);
+        }
+        Ok(Second::Any(selection))
+    }
+}
+
+/// What `Z2:` names.
+enum Second {
+    One(EndpointIndex),
+    Any(Selection),
+}

@@ -1,0 +1,401 @@
+//! Connection commands on one endpoint: created, modified and deleted with the card's help, at once or when the card says so.
+
+use super::Core;
+use super::command::Step;
+use super::envelope::{Envelope, JobId, Message};
+use super::jobs::{Job, Owner, Wait};
+use super::outside::{Frames, Outside, Turn};
+use super::receive::{Received, text};
+use super::respond::{Final, Preface};
+use crate::proto::base::{AgentId, CoreId, Counter, EndpointIndex, EndpointRange, Time};
+use crate::proto::codec::mgcp::{Code, Command, Verb};
+use crate::proto::endpoint::ConnectionSlot;
+use crate::proto::mgcp::create::{self, Begun, Half};
+use crate::proto::mgcp::delete::{self, DeletePlan};
+use crate::proto::mgcp::modify::{self, Modified};
+use crate::proto::mgcp::request::{self, RequestPlan};
+use crate::proto::mgcp::{self, CreatePlan, Created, Outcome, Refused};
+use crate::proto::transaction::history;
+use crate::proto::trunk::{Indication, MediaAddress};
+
+impl Core {
+    /// CreateConnection on an endpoint of this core.
+    pub(super) fn create<F: Frames, O: Outside>(
+        &mut self,
+        turn: &mut Turn<'_, F, O>,
+        received: Received,
+        handle: history::Handle,
+        command: &Command<'_>,
+        endpoint: EndpointIndex,
+    ) -> Result<Step, Refused> {
+        if command.get(Code::Z2).is_some() {
+            return self.start_pair(turn, received, handle, command, endpoint);
+        }
+        let plan = create::validate(&self.calls, command, endpoint, Half::Whole)?;
+        if self.jobs.is_full() {
+            return Err(mgcp::TOO_MANY_WAITING);
+        }
+        match create::begin(&mut self.calls, turn.now, &plan, command)? {
+            Begun::Ready(_, created, entity) => {
+                self.note_entity(turn, endpoint, entity);
+                let domain = mgcp::domain_of(&self.plan, &command.endpoint)?;
+                self.note_success(received, endpoint, domain);
+                Ok(Step::Done(Outcome::Created { created, chosen: false, second: None }, Preface::Endpoint(endpoint)))
+            }
+            Begun::Opening(slot) => {
+                self.park(turn.now, received, handle, command, Some(endpoint), Wait::Opening(slot, plan), Time::NEVER)?;
+                Ok(Step::Waiting)
+            }
+        }
+    }
+
+    /// ModifyConnection on an endpoint of this core. An older one of the same connection that still waits is aborted (G-TXN-05).
+    pub(super) fn modify<F: Frames, O: Outside>(
+        &mut self,
+        turn: &mut Turn<'_, F, O>,
+        received: Received,
+        handle: history::Handle,
+        command: &Command<'_>,
+        endpoint: EndpointIndex,
+    ) -> Result<Step, Refused> {
+        let (slot, plan) = modify::validate(&self.calls, command, endpoint)?;
+        while let Some(older) = self.jobs.find(|job| matches!(job.wait, Wait::Modifying(other, _) if other == slot)) {
+            self.abort(turn, older);
+        }
+        if self.jobs.is_full() {
+            return Err(mgcp::TOO_MANY_WAITING);
+        }
+        match modify::begin(&mut self.calls, turn.now, slot, &plan, command)? {
+            Modified::Ready(created, entity) => {
+                self.note_entity(turn, endpoint, entity);
+                let domain = mgcp::domain_of(&self.plan, &command.endpoint)?;
+                self.note_success(received, endpoint, domain);
+                Ok(Step::Done(Outcome::Modified(created), Preface::Endpoint(endpoint)))
+            }
+            Modified::Waiting => {
+                self.park(turn.now, received, handle, command, Some(endpoint), Wait::Modifying(slot, plan), Time::NEVER)?;
+                Ok(Step::Waiting)
+            }
+        }
+    }
+
+    /// DeleteConnection for one endpoint; aborts what is being created or modified there (G-DLX-05, G-TXN-07, G-TXN-08).
+    pub(super) fn delete<F: Frames, O: Outside>(
+        &mut self,
+        turn: &mut Turn<'_, F, O>,
+        command: &Command<'_>,
+        endpoint: EndpointIndex,
+    ) -> Result<Outcome, Refused> {
+        self.abort_at(turn, endpoint);
+        let outcome = match delete::validate(&self.calls, command, endpoint)? {
+            DeletePlan::One(slot, request) => {
+                let report = delete::disconnect(&mut self.calls, turn.now, slot);
+                self.apply_request(turn, endpoint, &request, command);
+                Outcome::Deleted(Some(report))
+            }
+            DeletePlan::All(call) => {
+                delete::disconnect_all(&mut self.calls, turn.now, endpoint, call.as_ref());
+                Outcome::Deleted(None)
+            }
+        };
+        self.note_idle(turn, endpoint);
+        self.note_calls(turn);
+        Ok(outcome)
+    }
+
+    /// The request part of a command.
+    pub(super) fn apply_request<F: Frames, O: Outside>(
+        &mut self,
+        turn: &mut Turn<'_, F, O>,
+        endpoint: EndpointIndex,
+        plan: &RequestPlan,
+        command: &Command<'_>,
+    ) {
+        let entity = request::apply(&mut self.calls, endpoint, plan, command);
+        self.note_entity(turn, endpoint, entity);
+    }
+
+    /// Tells the lead core that an endpoint notifies somebody else now.
+    pub(super) fn note_entity<F: Frames, O: Outside>(
+        &mut self,
+        turn: &mut Turn<'_, F, O>,
+        endpoint: EndpointIndex,
+        entity: Option<(AgentId, u16)>,
+    ) {
+        if let Some((agent, port)) = entity {
+            let range = EndpointRange { first: endpoint.0, count: 1 };
+            self.must_tell(turn, self.plan.lead(), Envelope::Entity { range, agent, port });
+        }
+    }
+
+    /// Parses the command in `message` again, for one that has waited, and does something with it.
+    pub(super) fn parsed<F: Frames, O: Outside, T>(
+        &mut self,
+        turn: &mut Turn<'_, F, O>,
+        message: Message,
+        then: impl FnOnce(&mut Core, &mut Turn<'_, F, O>, &Command<'_>) -> Result<T, Refused>,
+    ) -> Result<T, Refused> {
+        let frames = turn.frames;
+        let Some((datagram, _)) = frames.read(message.frame) else { return Err(mgcp::CORE_SILENT) };
+        let command = Command::parse(text(&datagram, message))?;
+        then(self, turn, &command)
+    }
+
+    /// What the card has to say.
+    pub(super) fn handle_card<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>) {
+        for _ in 0..self.plan.limits.slice {
+            let Some(indication) = self.calls.card.poll(turn.now) else { return };
+            self.handle_indication(turn, indication);
+        }
+    }
+
+    fn handle_indication<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, indication: Indication) {
+        match indication {
+            Indication::Opened { connection, result, .. } => {
+                let waits = |job: &Job| matches!(job.wait, Wait::Opening(slot, _) | Wait::First(slot, ..) if slot == connection);
+                match self.jobs.find(waits) {
+                    Some(job) => self.media_opened(turn, job, connection, result.ok()),
+                    None => self.counters.add(Counter::CardStray),
+                }
+            }
+            Indication::Modified { connection, result, .. } => {
+                match self.jobs.find(|job| matches!(job.wait, Wait::Modifying(slot, _) if slot == connection)) {
+                    Some(job) => self.media_modified(turn, job, connection, result.is_ok()),
+                    None => self.counters.add(Counter::CardStray),
+                }
+            }
+            Indication::Defect { facility, defect, present, at_once } => {
+                self.note_defect(turn, facility, defect, present, at_once);
+            }
+        }
+    }
+
+    fn media_opened<F: Frames, O: Outside>(
+        &mut self,
+        turn: &mut Turn<'_, F, O>,
+        id: JobId,
+        slot: ConnectionSlot,
+        address: Option<MediaAddress>,
+    ) {
+        let Some(job) = self.jobs.remove(id) else { return };
+        let (plan, second) = match job.wait {
+            Wait::Opening(_, plan) => (plan, None),
+            Wait::First(_, plan, second) => (plan, Some(second)),
+            _ => return,
+        };
+        let result = match address {
+            Some(address) => {
+                self.parsed(turn, job.received.message, |core, _, command| create::opened(&mut core.calls, slot, &plan, address, command))
+            }
+            None => {
+                self.counters.add(Counter::CardRefused);
+                Err(mgcp::NO_MEDIA)
+            }
+        };
+        match result {
+            Ok(Begun::Ready(_, created, entity)) => {
+                self.note_entity(turn, created.endpoint, entity);
+                match second {
+                    Some(second) => self.join_halves(turn, &job, created, second),
+                    None => self.end_created(turn, &job, created),
+                }
+            }
+            Ok(Begun::Opening(_)) => {}
+            Err(refused) => {
+                delete::disconnect(&mut self.calls, turn.now, slot);
+                self.take_down_second(turn, second);
+                self.end(turn, &job, Outcome::Refused(refused));
+            }
+        }
+    }
+
+    fn media_modified<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, id: JobId, slot: ConnectionSlot, agreed: bool) {
+        let Some(job) = self.jobs.remove(id) else { return };
+        let Wait::Modifying(_, plan) = job.wait else { return };
+        let result = if agreed {
+            self.parsed(turn, job.received.message, |core, _, command| modify::apply(&mut core.calls, slot, &plan, command))
+        } else {
+            self.counters.add(Counter::CardRefused);
+            Err(mgcp::NO_MEDIA)
+        };
+        let outcome = match result {
+            Ok(Modified::Ready(created, entity)) => {
+                if let Some(endpoint) = job.endpoint {
+                    self.note_entity(turn, endpoint, entity);
+                }
+                Outcome::Modified(created)
+            }
+            Ok(Modified::Waiting) => return,
+            Err(refused) => Outcome::Refused(refused),
+        };
+        self.end(turn, &job, outcome);
+    }
+
+    /// A connection was created for a command that waited.
+    fn end_created<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, job: &Job, created: Created) {
+        match job.owner {
+            Owner::Here(_) => self.end(turn, job, Outcome::Created { created, chosen: false, second: None }),
+            Owner::There(core, coordinator) => {
+                self.must_tell(turn, core, Envelope::Made { job: coordinator, created });
+            }
+        }
+    }
+
+    /// The end of a command that waited and has left the table.
+    pub(super) fn end<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, job: &Job, outcome: Outcome) {
+        match job.owner {
+            Owner::Here(handle) => {
+                self.count(job.verb, &outcome);
+                let preface = match (&outcome, job.endpoint) {
+                    (Outcome::Refused(refused), _) if mgcp::before_restart(refused.code) => Preface::None,
+                    (_, Some(endpoint)) => Preface::Endpoint(endpoint),
+                    (_, None) => Preface::Any,
+                };
+                if let (Some(endpoint), false) = (job.endpoint, matches!(outcome, Outcome::Refused(_))) {
+                    let domain = self.parsed(turn, job.received.message, |core, _, command| mgcp::domain_of(&core.plan, &command.endpoint));
+                    let domain = domain.unwrap_or(0);
+                    self.note_success(job.received, endpoint, domain);
+                }
+                let Job { received, transaction: id, .. } = *job;
+                self.respond(turn, Final { received, handle: Some(handle), id, preface, outcome: &outcome });
+                self.finish(received.message);
+            }
+            Owner::There(core, coordinator) => {
+                self.must_tell(turn, core, Envelope::TryFailed { job: coordinator, code: outcome.code() });
+            }
+        }
+    }
+
+    /// Undoes what a waiting command has begun.
+    fn undo<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, job: &Job) {
+        match job.wait {
+            Wait::Opening(slot, _) => {
+                delete::disconnect(&mut self.calls, turn.now, slot);
+            }
+            Wait::First(slot, _, second) => {
+                delete::disconnect(&mut self.calls, turn.now, slot);
+                self.take_down_second(turn, Some(second));
+            }
+            Wait::Restart(_)
+            | Wait::Modifying(..)
+            | Wait::Votes(_)
+            | Wait::Applying(_)
+            | Wait::Late(_)
+            | Wait::Search(..)
+            | Wait::Second(..) => {}
+        }
+    }
+
+    /// Aborts one waiting command that can be aborted: 407.
+    fn abort<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, id: JobId) {
+        let Some(job) = self.jobs.remove(id) else { return };
+        self.undo(turn, &job);
+        self.counters.add(Counter::Aborted);
+        self.end(turn, &job, Outcome::Refused(mgcp::ABORTED));
+    }
+
+    /// Aborts what waits for the card at `endpoint`.
+    pub(super) fn abort_at<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, endpoint: EndpointIndex) {
+        let waits =
+            |job: &Job| job.endpoint == Some(endpoint) && matches!(job.wait, Wait::Opening(..) | Wait::Modifying(..) | Wait::First(..));
+        while let Some(job) = self.jobs.find(waits) {
+            self.abort(turn, job);
+        }
+    }
+
+    /// Aborts the command of a transaction that is superseded by one with its id and other content.
+    pub(super) fn abort_transaction<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, handle: history::Handle) {
+        let waits = |job: &Job| {
+            matches!(job.owner, Owner::Here(own) if own == handle)
+                && matches!(job.wait, Wait::Opening(..) | Wait::Modifying(..) | Wait::First(..) | Wait::Restart(_))
+        };
+        if let Some(job) = self.jobs.find(waits) {
+            self.abort(turn, job);
+        }
+    }
+
+    /// Commands whose time is up, and those that owe a 100 (G-PRV-01, G-PRV-05).
+    pub(super) fn handle_jobs_due<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>) {
+        for _ in 0..self.plan.limits.slice {
+            let Some(id) = self.jobs.next_due(turn.now) else { break };
+            let Some(job) = self.jobs.get(id).copied() else { break };
+            if job.provisional_at <= turn.now {
+                if let Owner::Here(handle) = job.owner {
+                    self.respond_provisional(turn, job.received, handle, job.transaction);
+                }
+                self.jobs.provisional_done(id);
+                continue;
+            }
+            match job.wait {
+                Wait::Restart(_) => {
+                    self.jobs.remove(id);
+                    self.end(turn, &job, Outcome::Refused(mgcp::RESTARTING));
+                }
+                Wait::Votes(ordinal) => self.votes_overdue(turn, id, ordinal),
+                Wait::Search(..) | Wait::Second(..) => self.answer_overdue(turn, id, &job),
+                Wait::Opening(..) | Wait::Modifying(..) | Wait::First(..) => self.time_limit(turn, id),
+                // These only wait for answers that must come, to return the frame.
+                Wait::Applying(_) | Wait::Late(_) => {
+                    self.jobs.wait(id, job.wait, Time::NEVER);
+                }
+            }
+        }
+        while let Some(handle) = self.history.overdue(turn.now) {
+            if let Some(id) = self.jobs.find(|job| matches!(job.owner, Owner::Here(own) if own == handle)) {
+                self.time_limit(turn, id);
+            }
+        }
+    }
+
+    /// A command that took longer than the transaction limit: undone, 406.
+    fn time_limit<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, id: JobId) {
+        let Some(job) = self.jobs.get(id).copied() else { return };
+        match job.wait {
+            Wait::Opening(..) | Wait::Modifying(..) | Wait::First(..) | Wait::Restart(_) => {
+                self.jobs.remove(id);
+                self.undo(turn, &job);
+                self.counters.add(Counter::TimeLimit);
+                self.end(turn, &job, Outcome::Refused(mgcp::TIME_LIMIT));
+            }
+            Wait::Votes(ordinal) => self.votes_overdue(turn, id, ordinal),
+            Wait::Search(..) | Wait::Second(..) => self.answer_overdue(turn, id, &job),
+            Wait::Applying(_) | Wait::Late(_) => {}
+        }
+    }
+
+    /// A share of a command another core coordinates: makes the connection here, now or when the card says.
+    pub(super) fn make_for<F: Frames, O: Outside>(
+        &mut self,
+        turn: &mut Turn<'_, F, O>,
+        (core, job, received): (CoreId, JobId, Received),
+        command: &Command<'_>,
+        endpoint: EndpointIndex,
+        half: Half,
+    ) -> Result<(), Refused> {
+        mgcp::in_service(&self.calls, endpoint)?;
+        let plan: CreatePlan = create::validate(&self.calls, command, endpoint, half)?;
+        if self.jobs.is_full() {
+            return Err(mgcp::TOO_MANY_WAITING);
+        }
+        match create::begin(&mut self.calls, turn.now, &plan, command)? {
+            Begun::Ready(_, created, entity) => {
+                self.note_entity(turn, endpoint, entity);
+                self.must_tell(turn, core, Envelope::Made { job, created });
+            }
+            Begun::Opening(slot) => {
+                let waiting = Job {
+                    owner: Owner::There(core, job),
+                    verb: Verb::Crcx,
+                    transaction: command.id,
+                    received,
+                    wait: Wait::Opening(slot, plan),
+                    endpoint: Some(endpoint),
+                    provisional_at: Time::NEVER,
+                    deadline: turn.now + self.settings.timers.transaction_limit,
+                };
+                self.jobs.insert(waiting).ok_or(mgcp::TOO_MANY_WAITING)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,345 @@
+//! What operators ask of a core, and its answers. The host brings a [`Request`] to each core concerned and takes it back when it is
+//! done; a core works on it in slices.
+
+use super::Core;
+use super::lead::Administration;
+use super::outside::{Frames, Outside, Turn};
+use crate::proto::base::{AgentId, EndpointIndex, EndpointRange, Time};
+use crate::proto::endpoint::{Announcement as Told, Connection, Endpoint, Law, Remote, Service};
+use crate::proto::mgcp::delete;
+use crate::proto::restart;
+use crate::proto::transaction::history;
+use crate::proto::transaction::outgoing::Outstanding;
+use crate::proto::trunk::{CardOrder, Cursor, Facility, MediaReport, Selection};
+
+/// A question or an order, with the answer as far as it is there.
+#[derive(Debug)]
+pub struct Request {
+    /// What is asked.
+    pub ask: Ask,
+    /// The answer so far.
+    pub answer: Answer,
+    cursor: Cursor,
+}
+
+impl Request {
+    /// A request nobody has worked on.
+    pub fn new(ask: Ask) -> Request {
+        Request { ask, answer: Answer::Done, cursor: Cursor::default() }
+    }
+}
+
+/// What can be asked of one core.
+#[derive(Clone, Debug)]
+pub enum Ask {
+    /// Its endpoints among these, in this state.
+    Endpoints(Selection, StateFilter),
+    /// Its connections on these endpoints.
+    Connections(Selection),
+    /// Its transactions.
+    Transactions,
+    /// How it is.
+    Core,
+    /// End the connections and commands of one endpoint and forget its request.
+    Free(EndpointIndex),
+    /// Refuse new calls, or take them again.
+    Drain(bool),
+    /// An order to its card.
+    Card(CardOrder),
+    /// The lead core: an order about service states.
+    Administer(Administration),
+    /// The lead core: how far the shutdown is.
+    Shutdown,
+    /// The lead core: states of these endpoints.
+    States(Selection),
+    /// The lead core: facilities, alarms and announcements.
+    Facilities,
+}
+
+/// Endpoints in which state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StateFilter {
+    /// Any.
+    All,
+    /// In service without a connection.
+    Idle,
+    /// With a connection.
+    Busy,
+    /// Out of service.
+    Out,
+}
+
+/// An answer.
+#[derive(Debug)]
+pub enum Answer {
+    /// Done, nothing to tell.
+    Done,
+    /// It cannot be done, in words.
+    Refused(&'static str),
+    /// Endpoints.
+    Endpoints(Vec<EndpointView>),
+    /// Connections.
+    Connections(Vec<ConnectionView>),
+    /// Transactions.
+    Transactions(TransactionsView),
+    /// The core.
+    Core(CoreView),
+    /// Whether all that has to be said before the end is said.
+    Shutdown(bool),
+    /// States of endpoints.
+    States(Vec<(EndpointIndex, restart::EndpointView)>),
+    /// Facilities.
+    Facilities(FacilitiesView),
+}
+
+/// One endpoint.
+#[derive(Clone, Debug)]
+pub struct EndpointView {
+    /// Which.
+    pub endpoint: EndpointIndex,
+    /// Service state.
+    pub service: Service,
+    /// Whether the agent knows of it.
+    pub announcement: Told,
+    /// Notified entity as written; empty after it was cleared.
+    pub entity: String,
+    /// Identifier of the latest request; empty when there is none.
+    pub request: String,
+    /// Line coding.
+    pub law: Law,
+    /// Its connections.
+    pub connections: Vec<ConnectionView>,
+}
+
+/// One connection.
+#[derive(Clone, Copy, Debug)]
+pub struct ConnectionView {
+    /// It.
+    pub connection: Connection,
+    /// What the card counted so far.
+    pub report: MediaReport,
+    /// How long it is up, in nanoseconds.
+    pub age_ns: u64,
+}
+
+/// Transactions of one core.
+#[derive(Clone, Debug)]
+pub struct TransactionsView {
+    /// Commands received.
+    pub history: history::Stats,
+    /// Commands that wait for something.
+    pub waiting: usize,
+    /// Commands of ours that are not answered.
+    pub own: Vec<Outstanding>,
+}
+
+/// What the restart coordinator knows of facilities.
+#[derive(Clone, Debug)]
+pub struct FacilitiesView {
+    /// Every facility with its line status word (dsx1LineStatus, dsx3LineStatus).
+    pub facilities: Vec<(Facility, u32)>,
+    /// What has failed.
+    pub alarms: Vec<restart::Alarm>,
+    /// What was announced, and to whom: the agent and its port, 0 for the provisioned addresses.
+    pub announcements: Vec<(restart::AnnouncementView, AgentId, u16)>,
+}
+
+/// How a core is.
+#[derive(Clone, Copy, Debug)]
+pub struct CoreView {
+    /// Endpoints it owns.
+    pub endpoints: u32,
+    /// Connections up.
+    pub connections: u32,
+    /// Whether it refuses new calls because the operator says so.
+    pub draining: bool,
+    /// Whether it refuses new calls because it is overloaded.
+    pub overloaded: bool,
+    /// Smoothed time from arrival to handling, in nanoseconds.
+    pub sojourn_ns: u64,
+    /// Commands that wait for something.
+    pub waiting: usize,
+    /// Datagrams of several messages in hand.
+    pub datagrams: usize,
+}
+
+impl Core {
+    /// Works on `request`; true when it is done.
+    pub fn handle_request<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, request: &mut Request) -> bool {
+        let done = match &request.ask {
+            Ask::Endpoints(selection, state) => {
+                let (selection, state) = (*selection, *state);
+                let mut list = match std::mem::replace(&mut request.answer, Answer::Done) {
+                    Answer::Endpoints(list) => list,
+                    _ => Vec::new(),
+                };
+                let done = self.each(&selection, &mut request.cursor, |core, endpoint, view| {
+                    if state.holds(view) {
+                        list.push(core.view(turn.now, endpoint, view));
+                    }
+                });
+                request.answer = Answer::Endpoints(list);
+                done
+            }
+            Ask::Connections(selection) => {
+                let selection = *selection;
+                let mut list = match std::mem::replace(&mut request.answer, Answer::Done) {
+                    Answer::Connections(list) => list,
+                    _ => Vec::new(),
+                };
+                let done = self.each(&selection, &mut request.cursor, |core, _, view| {
+                    list.extend(core.connection_views(turn.now, view));
+                });
+                request.answer = Answer::Connections(list);
+                done
+            }
+            Ask::Transactions => {
+                let own = self.outgoing.iter().collect();
+                request.answer = Answer::Transactions(TransactionsView { history: self.history.stats(), waiting: self.jobs.len(), own });
+                true
+            }
+            Ask::Core => {
+                request.answer = Answer::Core(self.core_view());
+                true
+            }
+            Ask::Free(endpoint) => {
+                let endpoint = *endpoint;
+                self.abort_at(turn, endpoint);
+                delete::disconnect_all(&mut self.calls, turn.now, endpoint, None);
+                self.calls.endpoints.reset(endpoint);
+                self.note_calls(turn);
+                true
+            }
+            Ask::Drain(on) => {
+                self.draining = *on;
+                self.note_calls(turn);
+                true
+            }
+            Ask::Card(order) => {
+                if let Err(why) = self.calls.card.operate(turn.now, order) {
+                    request.answer = Answer::Refused(why);
+                }
+                true
+            }
+            Ask::Administer(order) => {
+                let order = *order;
+                self.administer(turn, order);
+                true
+            }
+            Ask::Shutdown | Ask::States(_) | Ask::Facilities => self.lead_answer(request),
+        };
+        self.deliver(turn);
+        done
+    }
+
+    /// Answers what only the lead core knows.
+    fn lead_answer(&self, request: &mut Request) -> bool {
+        let Some(lead) = &self.lead else {
+            request.answer = Answer::Refused("only the lead core knows");
+            return true;
+        };
+        let coordinator = lead.coordinator();
+        let topology = &self.plan.topology;
+        match &request.ask {
+            Ask::Shutdown => request.answer = Answer::Shutdown(lead.shutdown_complete()),
+            Ask::States(selection) => {
+                let range = selection.next(topology, &mut request.cursor, self.plan.limits.slice.max(1));
+                let states = range.into_iter().flat_map(EndpointRange::iter).filter_map(|e| Some((e, coordinator.endpoint(e)?)));
+                match &mut request.answer {
+                    Answer::States(list) => list.extend(states),
+                    answer => *answer = Answer::States(states.collect()),
+                }
+                return range.is_none();
+            }
+            _ => {
+                let announcements = coordinator.announcements().map(|view| {
+                    let (agent, port) = lead.group_entity(view.group);
+                    (view, agent, port)
+                });
+                request.answer = Answer::Facilities(FacilitiesView {
+                    facilities: topology.facilities().map(|facility| (facility, coordinator.line_status(facility))).collect(),
+                    alarms: coordinator.alarms().collect(),
+                    announcements: announcements.collect(),
+                });
+            }
+        }
+        true
+    }
+
+    /// Calls `visit` for the next slice of this core's endpoints among `selection`; true at the end.
+    fn each(&self, selection: &Selection, cursor: &mut Cursor, mut visit: impl FnMut(&Core, EndpointIndex, &Endpoint)) -> bool {
+        match selection.next(&self.plan.topology, cursor, self.plan.limits.slice.max(1)) {
+            Some(range) => {
+                for endpoint in range.iter() {
+                    if let Some(state) = self.calls.endpoints.get(endpoint) {
+                        visit(self, endpoint, state);
+                    }
+                }
+                false
+            }
+            None => true,
+        }
+    }
+
+    fn view(&self, now: Time, endpoint: EndpointIndex, state: &Endpoint) -> EndpointView {
+        let entity = match self.calls.endpoints.entities.get(state.entity) {
+            Some((_, _, text)) => {
+                String::from_utf8_lossy(&self.calls.endpoints.blobs.pieces(text).collect::<Vec<_>>().concat()).into_owned()
+            }
+            None if state.entity == crate::proto::endpoint::EntityId::SOURCE => String::new(),
+            None => self.settings.agent(state.provisioned).map_or(String::new(), |agent| agent.entity.clone()),
+        };
+        EndpointView {
+            endpoint,
+            service: state.service,
+            announcement: state.announcement,
+            entity,
+            request: state.request.to_string(),
+            law: state.law,
+            connections: self.connection_views(now, state).collect(),
+        }
+    }
+
+    fn connection_views<'a>(&'a self, now: Time, state: &Endpoint) -> impl Iterator<Item = ConnectionView> + use<'a> {
+        state.connection_slots().filter_map(move |slot| {
+            let connection = *self.calls.endpoints.connections.get(slot)?;
+            let age_ns = now.since(connection.created).as_nanos() as u64;
+            Some(ConnectionView { connection, report: self.calls.card.report(now, slot), age_ns })
+        })
+    }
+
+    fn core_view(&self) -> CoreView {
+        CoreView {
+            endpoints: self.calls.endpoints.count(),
+            connections: self.calls.endpoints.connections.count(),
+            draining: self.draining,
+            overloaded: self.detector.refuse_new(),
+            sojourn_ns: self.detector.sojourn().as_nanos() as u64,
+            waiting: self.jobs.len(),
+            datagrams: self.datagrams.len(),
+        }
+    }
+}
+
+impl StateFilter {
+    fn holds(self, endpoint: &Endpoint) -> bool {
+        let busy = endpoint.connection_slots().next().is_some();
+        match self {
+            StateFilter::All => true,
+            StateFilter::Idle => endpoint.service.in_service && !busy,
+            StateFilter::Busy => busy,
+            StateFilter::Out => !endpoint.service.in_service,
+        }
+    }
+}
+
+impl ConnectionView {
+    /// The far end, in words.
+    pub fn far_end(&self) -> String {
+        match self.connection.remote {
+            Remote::Unknown => "-".into(),
+            Remote::Rtp(address) => address.to_string(),
+            Remote::Local(endpoint, id) => format!("endpoint {} connection {}", endpoint.0, id.hex()),
+        }
+    }
+}

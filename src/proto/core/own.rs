@@ -1,0 +1,146 @@
+//! Commands of this core's own: RestartInProgress on the lead core, DeleteConnection when a span dies; and finals that wait for their
+//! `000` (RFC 3435 3.5.6, 4.3).
+
+use super::Core;
+use super::outside::{Frames, Origin, Outside, Turn};
+use super::receive::Received;
+use crate::proto::base::{AgentId, Counter, EndpointIndex, Time, TransactionId};
+use crate::proto::codec::mgcp::Response;
+use crate::proto::endpoint::{Connection, EntityId};
+use crate::proto::mgcp;
+use crate::proto::transaction::finals::{Final, Repeat};
+use crate::proto::transaction::history;
+use crate::proto::transaction::outgoing::{ADDRESSES, Answer, Due};
+use crate::proto::trunk::MediaReport;
+use std::net::SocketAddr;
+
+/// What a command of ours was for: the handle of a restart, or this.
+const DELETE: u64 = u64::MAX;
+
+impl Core {
+    /// A response other than `000` (G-RSL-02: matched by its id alone).
+    pub(super) fn handle_response<F: Frames, O: Outside>(
+        &mut self,
+        turn: &mut Turn<'_, F, O>,
+        received: Received,
+        bytes: &[u8],
+        code: u16,
+        id: TransactionId,
+    ) {
+        let Ok(response) = Response::parse(bytes) else {
+            return self.counters.add(Counter::DroppedUnreadable);
+        };
+        let acknowledge = match self.outgoing.handle_response(turn.now, code, id, response.asks_confirmation()) {
+            Answer::Provisional { .. } => return self.counters.add(Counter::ResponsesMatched),
+            Answer::Stray { acknowledge } => {
+                self.counters.add(Counter::ResponsesUnmatched);
+                acknowledge
+            }
+            Answer::Done(done) => {
+                self.counters.add(Counter::ResponsesMatched);
+                if done.user != DELETE {
+                    let entity = response.notified_entity();
+                    self.restart_answered(turn, done.user as u32, done.outcome, done.code, entity);
+                }
+                done.acknowledge
+            }
+        };
+        if acknowledge {
+            let Origin { from, local, .. } = received.origin;
+            turn.out.transmit(from, local, |buffer| mgcp::write_acknowledgement(buffer, id));
+        }
+    }
+
+    /// Sends what is due of our own commands, and finals again.
+    pub(super) fn handle_own<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>) {
+        for _ in 0..self.plan.limits.slice {
+            match self.outgoing.poll(turn.now) {
+                None => break,
+                Some(Due::Transmit { to, body, repeat, .. }) => {
+                    let local = self.plan.listen_towards(to);
+                    let sent = turn.out.transmit(to, local, |buffer| copy(body, buffer));
+                    self.counters.add(match (sent, repeat) {
+                        (false, _) => Counter::TransmitFull,
+                        (true, false) => Counter::OwnCommands,
+                        (true, true) => Counter::OwnRepeats,
+                    });
+                }
+                Some(Due::Unanswered { user, .. }) => {
+                    self.counters.add(Counter::OwnLost);
+                    if user != DELETE {
+                        self.restart_unanswered(turn, user as u32);
+                    }
+                }
+            }
+        }
+        while let Some(Repeat { response, body }) = self.finals.poll(turn.now, &self.history) {
+            turn.out.transmit(response.to, response.user as u8, |buffer| copy(body, buffer));
+            self.counters.add(Counter::FinalRepeats);
+        }
+    }
+
+    /// A final that asked for an acknowledgement was sent (G-ACK-08).
+    pub(super) fn await_acknowledgement(&mut self, now: Time, handle: history::Handle, agent: AgentId, id: TransactionId, origin: Origin) {
+        let response = Final { handle, id, agent, to: origin.from, user: u64::from(origin.local) };
+        // Without room it is repeated when the command is, like any other.
+        self.finals.add(now, response, &self.outgoing.round_trip(agent));
+    }
+
+    /// The agent has a final that was kept for it.
+    pub(super) fn acknowledged_final(&mut self, agent: AgentId, id: TransactionId) {
+        self.finals.acknowledge(agent, id);
+    }
+
+    /// Tells the agent that the gateway deleted a connection (RFC 3435 2.3.8): the span died under it.
+    pub(super) fn send_delete(&mut self, now: Time, connection: &Connection, report: &MediaReport, reason: u16) {
+        let Some((agent, addresses, count)) = self.destination(connection.endpoint) else { return };
+        if !self.settings.agent(agent).is_some_and(|agent| agent.delete_on_failure) {
+            return;
+        }
+        let addresses = addresses.get(..count).unwrap_or_default();
+        let plan = &self.plan;
+        let domain = self.calls.endpoints.get(connection.endpoint).map_or(0, |endpoint| endpoint.domain);
+        let write = |id, buffer: &mut [u8]| mgcp::write_gateway_delete(plan, domain, buffer, id, connection, report, reason);
+        let sent = self.outgoing.send(now, agent, addresses, DELETE, write);
+        self.counters.add(if sent.is_ok() { Counter::GatewayDlcxSent } else { Counter::OwnFull });
+    }
+
+    /// Whom `endpoint` notifies, and where (G-NET-01..03).
+    fn destination(&self, endpoint: EndpointIndex) -> Option<(AgentId, [SocketAddr; ADDRESSES], usize)> {
+        let state = self.calls.endpoints.get(endpoint)?;
+        match (self.calls.endpoints.entities.get(state.entity), state.entity, state.source) {
+            (Some((agent, port, _)), ..) => Some(self.addresses(agent, port)),
+            (None, EntityId::SOURCE, Some((agent, from))) => {
+                let mut addresses = [from; ADDRESSES];
+                addresses[0] = from;
+                Some((agent, addresses, 1))
+            }
+            _ => Some(self.addresses(state.provisioned, 0)),
+        }
+    }
+
+    /// Where commands for `agent` go: its addresses in order, at `port` unless that is 0.
+    pub(super) fn addresses(&self, agent: AgentId, port: u16) -> (AgentId, [SocketAddr; ADDRESSES], usize) {
+        let notify = self.settings.agent(agent).map_or(&[][..], |agent| &agent.notify);
+        let mut list = [SocketAddr::from(([0, 0, 0, 0], 0)); ADDRESSES];
+        let mut count = 0;
+        for (place, &address) in list.iter_mut().zip(notify) {
+            *place = address;
+            if port != 0 {
+                place.set_port(port);
+            }
+            count += 1;
+        }
+        (agent, list, count)
+    }
+}
+
+fn copy(body: &[u8], buffer: &mut [u8]) -> usize {
+    match buffer.get_mut(..body.len()) {
+        Some(room) => {
+            room.copy_from_slice(body);
+            body.len()
+        }
+        None => 0,
+    }
+}

@@ -1,0 +1,154 @@
+//! Responses: written straight into the transmit frame, remembered, and counted (RFC 3435 3.3, 3.5, 3.5.6).
+
+use super::Core;
+use super::outside::{Frames, Origin, Outside, Turn};
+use super::receive::Received;
+use crate::proto::base::{Counter, EndpointIndex, TransactionId};
+use crate::proto::codec::mgcp::Writer;
+use crate::proto::endpoint::Announcement as Told;
+use crate::proto::mgcp::{self, Calls, Outcome};
+use crate::proto::transaction::history;
+
+/// What the restart has to do with a response.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Preface {
+    /// Nothing: an audit, or a refusal that may come before it (405, 501, 520).
+    None,
+    /// The response is about this endpoint: its outstanding restart goes in front (G-RST-03).
+    Endpoint(EndpointIndex),
+    /// The response is about many: the outstanding restart, if there is just one.
+    Any,
+}
+
+/// A final response to write.
+pub(super) struct Final<'a> {
+    /// The command.
+    pub received: Received,
+    /// Its entry in the history; `None`: not remembered.
+    pub handle: Option<history::Handle>,
+    /// Its transaction.
+    pub id: TransactionId,
+    /// What goes in front.
+    pub preface: Preface,
+    /// What came of it.
+    pub outcome: &'a Outcome,
+}
+
+impl Core {
+    /// Sends the final response to a command of this core and remembers it.
+    pub(super) fn respond<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, response: Final<'_>) {
+        let Final { received, handle, id, preface, outcome } = response;
+        let asks_ack = handle.is_some_and(|handle| self.history.provisional_sent(handle));
+        let code = outcome.code();
+        let written = self.respond_with(turn, received, handle, id, preface, |writer, calls| {
+            mgcp::write_outcome(calls, writer, id, outcome, asks_ack);
+        });
+        self.counters.response(if written { code } else { mgcp::RESPONSE_TOO_LARGE.code });
+        if asks_ack && let Some(handle) = handle {
+            self.await_acknowledgement(turn.now, handle, received.message.agent, id, received.origin);
+        }
+    }
+
+    /// Sends a response that `write` writes, remembers it, and says whether it fitted; one that does not fit becomes 533 (G-AUE-02).
+    pub(super) fn respond_with<F: Frames, O: Outside>(
+        &mut self,
+        turn: &mut Turn<'_, F, O>,
+        received: Received,
+        handle: Option<history::Handle>,
+        id: TransactionId,
+        preface: Preface,
+        write: impl FnOnce(&mut Writer<'_>, &Calls),
+    ) -> bool {
+        let now = turn.now;
+        let Origin { from, local, .. } = received.origin;
+        let largest = self.settings.agent(received.message.agent).map_or(mgcp::SMALLEST_MAX_RESPONSE, |agent| agent.max_response);
+        let announcement = self.announcement_in_front(preface);
+        let Core { calls, history, counters, scratch, announcements, plan, .. } = self;
+        let mut fitted = true;
+        let mut write = Some(write);
+        let mut fill = |buffer: &mut [u8]| {
+            let front = announcement.and_then(|number| announcements.write(plan, number, buffer)).unwrap_or(0);
+            let rest = buffer.get_mut(front..).unwrap_or_default();
+            let room = rest.len().min(largest);
+            let length = write.take().and_then(|write| {
+                let mut writer = Writer::new(rest.get_mut(..room)?);
+                write(&mut writer, calls);
+                writer.finish()
+            });
+            let length = length.unwrap_or_else(|| {
+                fitted = false;
+                mgcp::write_refusal(rest, id, mgcp::RESPONSE_TOO_LARGE)
+            });
+            if let (Some(handle), Some(body)) = (handle, rest.get(..length)) {
+                // `begin` promised the room, so this stores what it is given.
+                let _ = history.finish(now, handle, body);
+            }
+            front + length
+        };
+        if turn.out.transmit(from, local, &mut fill) {
+            counters.add(Counter::DatagramsSent);
+        } else {
+            // The agent's repeat will find it in the history.
+            counters.add(Counter::TransmitFull);
+            fill(scratch);
+        }
+        fitted
+    }
+
+    /// Sends a remembered response again, to the source of the repeat, with the restart in front while it is outstanding
+    /// (table M-10).
+    pub(super) fn respond_again<F: Frames, O: Outside>(
+        &mut self,
+        turn: &mut Turn<'_, F, O>,
+        received: Received,
+        handle: history::Handle,
+        preface: Preface,
+    ) {
+        let Origin { from, local, .. } = received.origin;
+        let announcement = self.announcement_in_front(preface);
+        let Core { history, announcements, plan, .. } = self;
+        let sent = turn.out.transmit(from, local, |buffer| {
+            let front = announcement.and_then(|number| announcements.write(plan, number, buffer)).unwrap_or(0);
+            let body = history.body(handle).unwrap_or_default();
+            match buffer.get_mut(front..front + body.len()) {
+                Some(room) => {
+                    room.copy_from_slice(body);
+                    front + body.len()
+                }
+                None => 0,
+            }
+        });
+        self.counters.add(if sent { Counter::DatagramsSent } else { Counter::TransmitFull });
+    }
+
+    /// Sends `100`: the command is being executed (G-PRV-01).
+    pub(super) fn respond_provisional<F: Frames, O: Outside>(
+        &mut self,
+        turn: &mut Turn<'_, F, O>,
+        received: Received,
+        handle: history::Handle,
+        id: TransactionId,
+    ) {
+        let Origin { from, local, .. } = received.origin;
+        let sent = turn.out.transmit(from, local, |buffer| mgcp::write_provisional(buffer, id));
+        if sent {
+            self.history.note_provisional(handle);
+            self.counters.add(Counter::DatagramsSent);
+            self.counters.add(Counter::Provisional);
+            self.counters.response(100);
+        } else {
+            self.counters.add(Counter::TransmitFull);
+        }
+    }
+
+    fn announcement_in_front(&self, preface: Preface) -> Option<u32> {
+        match preface {
+            Preface::None => None,
+            Preface::Any => self.announcements.only_outstanding(),
+            Preface::Endpoint(endpoint) => match self.calls.endpoints.get(endpoint)?.announcement {
+                Told::Outstanding(number) => Some(number),
+                Told::Waiting | Told::Done => None,
+            },
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! A pool of byte strings of unequal length (remote session descriptions, digit maps) in blocks sized at boot.
+
+const BLOCK: usize = 240;
+const END: u32 = u32::MAX;
+
+/// A string kept in [`Blobs`], or none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Blob {
+    first: u32,
+    length: u16,
+}
+
+impl Blob {
+    /// No string.
+    pub const NONE: Blob = Blob { first: END, length: 0 };
+
+    /// Whether there is none.
+    pub fn is_none(self) -> bool {
+        self.first == END
+    }
+
+    /// Length in bytes.
+    pub fn len(self) -> usize {
+        usize::from(self.length)
+    }
+
+    /// Whether it has no bytes.
+    pub fn is_empty(self) -> bool {
+        self.length == 0
+    }
+}
+
+impl Default for Blob {
+    fn default() -> Blob {
+        Blob::NONE
+    }
+}
+
+/// The pool. Allocates once; memory that was never used stays untouched.
+pub struct Blobs {
+    bytes: Vec<u8>,
+    /// The next block of the same string, or of the free list. Zero means "the block behind this one was never used".
+    next: Vec<u32>,
+    free: u32,
+    fresh: u32,
+    used: u32,
+    reserved: u32,
+}
+
+impl Blobs {
+    /// Room for `blocks` blocks of 240 bytes.
+    pub fn new(blocks: u32) -> Blobs {
+        let count = blocks as usize;
+        Blobs { bytes: vec![0; count * BLOCK], next: vec![0; count], free: END, fresh: 0, used: 0, reserved: 0 }
+    }
+
+    /// How many blocks a string of `length` bytes takes.
+    pub fn blocks_for(length: usize) -> u32 {
+        length.div_ceil(BLOCK).max(1) as u32
+    }
+
+    /// Whether a string of `length` bytes fits now.
+    pub fn fits(&self, length: usize) -> bool {
+        length <= usize::from(u16::MAX) && Blobs::blocks_for(length) <= self.room()
+    }
+
+    /// Keeps `blocks` blocks free for later; false when there are not so many.
+    pub fn reserve(&mut self, blocks: u32) -> bool {
+        let fits = blocks <= self.room();
+        if fits {
+            self.reserved += blocks;
+        }
+        fits
+    }
+
+    /// Gives up a reservation.
+    pub fn unreserve(&mut self, blocks: u32) {
+        self.reserved = self.reserved.saturating_sub(blocks);
+    }
+
+    fn room(&self) -> u32 {
+        (self.next.len() as u32).saturating_sub(self.used + self.reserved)
+    }
+
+    /// Keeps `text`; `None` when it does not fit.
+    pub fn store(&mut self, text: &[u8]) -> Option<Blob> {
+        if !self.fits(text.len()) {
+            return None;
+        }
+        let mut first = END;
+        // Back to front, so that each block knows its successor when it is written.
+        for index in (0..Blobs::blocks_for(text.len()) as usize).rev() {
+            let block = self.take()?;
+            let part = text.get(index * BLOCK..).unwrap_or_default();
+            let part = &part[..part.len().min(BLOCK)];
+            let at = block as usize * BLOCK;
+            self.bytes.get_mut(at..at + part.len())?.copy_from_slice(part);
+            *self.next.get_mut(block as usize)? = first;
+            first = block;
+        }
+        Some(Blob { first, length: text.len() as u16 })
+    }
+
+    /// The pieces of `blob` in order.
+    pub fn pieces(&self, blob: Blob) -> impl Iterator<Item = &[u8]> {
+        let mut block = blob.first;
+        let mut left = blob.len();
+        std::iter::from_fn(move || {
+            if block == END || left == 0 {
+                return None;
+            }
+            let at = block as usize * BLOCK;
+            let piece = self.bytes.get(at..at + left.min(BLOCK))?;
+            left -= piece.len();
+            block = *self.next.get(block as usize)?;
+            Some(piece)
+        })
+    }
+
+    /// Gives the room of `blob` back and makes it none.
+    pub fn free(&mut self, blob: &mut Blob) {
+        let mut block = std::mem::take(blob).first;
+        while let Some(next) = self.next.get_mut(block as usize) {
+            let following = std::mem::replace(next, self.free);
+            self.free = block;
+            self.used -= 1;
+            block = following;
+        }
+    }
+
+    fn take(&mut self) -> Option<u32> {
+        let block = if self.free != END {
+            let block = self.free;
+            self.free = *self.next.get(block as usize)?;
+            block
+        } else {
+            let block = self.fresh;
+            self.next.get(block as usize)?;
+            self.fresh += 1;
+            block
+        };
+        self.used += 1;
+        Some(block)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proto::base::Rng;
+
+    #[test]
+    fn strings_come_back_and_room_is_neither_lost_nor_doubled() {
+        let mut blobs = Blobs::new(64);
+        let mut rng = Rng::new(3);
+        let mut kept: Vec<(Blob, Vec<u8>)> = Vec::new();
+        for _ in 0..20_000 {
+            if rng.below(2) == 0 {
+                let text: Vec<u8> = (0..rng.below(900)).map(|_| rng.next() as u8).collect();
+                let fits = blobs.fits(text.len());
+                match blobs.store(&text) {
+                    Some(blob) => kept.push((blob, text)),
+                    None => assert!(!fits),
+                }
+            } else if !kept.is_empty() {
+                let (mut blob, text) = kept.swap_remove(rng.below(kept.len() as u64) as usize);
+                assert_eq!(blobs.pieces(blob).collect::<Vec<_>>().concat(), text);
+                blobs.free(&mut blob);
+                assert!(blob.is_none());
+            }
+            let blocks: u32 = kept.iter().map(|(_, text)| Blobs::blocks_for(text.len())).sum();
+            assert_eq!(blobs.used, blocks);
+        }
+        for (mut blob, text) in kept {
+            assert_eq!(blobs.pieces(blob).collect::<Vec<_>>().concat(), text);
+            blobs.free(&mut blob);
+        }
+        assert_eq!(blobs.used, 0);
+        assert!(blobs.fits(64 * BLOCK) && !blobs.fits(64 * BLOCK + 1));
+    }
+}

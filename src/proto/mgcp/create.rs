@@ -1,0 +1,151 @@
+//! CreateConnection on one endpoint (RFC 3435 2.3.5).
+
+use super::describe::{self, Described};
+use super::options::{choose, given};
+use super::request::{self, RequestPlan};
+use super::{
+    Calls, Created, ENDPOINT_UNKNOWN, NO_CONNECTION_LEFT, NO_MEDIA, NO_MEMORY_LEFT, REMOTE_MISSING, Refused, SECOND_AND_REMOTE,
+    TOO_MANY_CONNECTIONS,
+};
+use crate::proto::base::{AgentId, Counter, EndpointIndex, HexId, Mode, Time};
+use crate::proto::codec::mgcp::{Code, Command};
+use crate::proto::endpoint::{Connection, ConnectionSlot, LocalMedia, Options, Remote};
+use crate::proto::trunk::{Answer, Media, MediaAddress};
+
+/// Which end of a connection inside the gateway is made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Half {
+    /// Not inside the gateway: the far end is described by SDP, or later.
+    Whole,
+    /// The endpoint the command is addressed to.
+    First,
+    /// The endpoint in `Z2:`; always sendrecv (G-CRX-08).
+    Second,
+}
+
+/// A connection to create; everything is checked.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct CreatePlan {
+    endpoint: EndpointIndex,
+    half: Half,
+    call: HexId,
+    mode: Mode,
+    options: Options,
+    local: LocalMedia,
+    described: Option<Described>,
+    request: Option<RequestPlan>,
+}
+
+/// How far the card got.
+pub enum Begun {
+    /// The connection is there.
+    Ready(ConnectionSlot, Created, Option<(AgentId, u16)>),
+    /// The card says later where media is received.
+    Opening(ConnectionSlot),
+}
+
+/// Checks `command` for `endpoint`, which is in service.
+pub fn validate(calls: &Calls, command: &Command<'_>, endpoint: EndpointIndex, half: Half) -> Result<CreatePlan, Refused> {
+    let call = command.call()?.unwrap_or(HexId::NONE);
+    let mode = match half {
+        Half::Second => Mode::SendRecv,
+        Half::Whole | Half::First => command.mode()?.unwrap_or_default(),
+    };
+    let options = given(command)?;
+    let described = describe::remote(calls, command, &options)?;
+    if command.get(Code::Z2).is_some() && described.is_some() {
+        return Err(SECOND_AND_REMOTE);
+    }
+    if mode.needs_remote() && described.is_none() && half == Half::Whole {
+        return Err(REMOTE_MISSING);
+    }
+    let offered = described.map(|described| described.encodings);
+    let (encodings, period_ms) = choose(calls, &options, &Options::default(), offered.as_ref())?;
+    let state = calls.endpoints.get(endpoint).ok_or(ENDPOINT_UNKNOWN)?;
+    if state.connection_count() >= usize::from(calls.plan.limits.connections_per_endpoint) {
+        return Err(TOO_MANY_CONNECTIONS);
+    }
+    if !calls.endpoints.connections.room_for(1) {
+        return Err(NO_CONNECTION_LEFT);
+    }
+    if !calls.endpoints.blobs.fits(command.description.map_or(0, <[u8]>::len)) {
+        return Err(NO_MEMORY_LEFT);
+    }
+    let request = match half {
+        // The encapsulated request is the first endpoint's (G-RQN-05).
+        Half::Second => None,
+        Half::Whole | Half::First => Some(request::validate(calls, command)?),
+    };
+    let local = LocalMedia { encodings, period_ms, ..LocalMedia::default() };
+    Ok(CreatePlan { endpoint, half, call, mode, options, local, described, request })
+}
+
+/// Takes a place for the connection, which nobody sees yet, and asks the card for media.
+pub fn begin(calls: &mut Calls, now: Time, plan: &CreatePlan, command: &Command<'_>) -> Result<Begun, Refused> {
+    let id = calls.endpoints.connections.fresh_id();
+    let connection = Connection {
+        endpoint: plan.endpoint,
+        id,
+        call: plan.call,
+        mode: plan.mode,
+        options: plan.options,
+        local: plan.local,
+        remote: plan.described.map_or(Remote::Unknown, |described| described.remote),
+        created: now,
+        pending: true,
+        ..Connection::default()
+    };
+    let slot = calls.endpoints.connect(connection).ok_or(NO_CONNECTION_LEFT)?;
+    match calls.card.open(now, plan.endpoint, slot, &media(&connection, plan.half)) {
+        Answer::Now(address) => opened(calls, slot, plan, address, command),
+        Answer::Later => Ok(Begun::Opening(slot)),
+        Answer::Refused(_) => {
+            calls.counters.add(Counter::CardRefused);
+            calls.endpoints.disconnect(slot);
+            Err(NO_MEDIA)
+        }
+    }
+}
+
+/// The card has opened the media: the connection is there. The second half of a pair stays unseen until it is joined.
+pub fn opened(
+    calls: &mut Calls,
+    slot: ConnectionSlot,
+    plan: &CreatePlan,
+    address: MediaAddress,
+    command: &Command<'_>,
+) -> Result<Begun, Refused> {
+    let mut connection = *calls.endpoints.connections.get(slot).ok_or(NO_MEDIA)?;
+    connection.local.address = address.address;
+    connection.local.port = address.port;
+    connection.pending = plan.half == Half::Second;
+    if let Some(described) = plan.described
+        && !describe::keep(calls, &mut connection, described, command)
+    {
+        return Err(NO_MEMORY_LEFT);
+    }
+    if let Some(kept) = calls.endpoints.connections.get_mut(slot) {
+        *kept = connection;
+    }
+    let entity = plan.request.as_ref().and_then(|request| request::apply(calls, plan.endpoint, request, command));
+    let created = Created { endpoint: connection.endpoint, connection: connection.id, local: connection.local };
+    Ok(Begun::Ready(slot, created, entity))
+}
+
+/// What the card is to do for `connection`.
+pub(super) fn media(connection: &Connection, half: Half) -> Media {
+    let local = &connection.local;
+    let bits_per_ms = local.encodings.first().map_or(0, |encoding| encoding.facts().bits_per_second / 1000);
+    let (remote, inside) = match connection.remote {
+        Remote::Unknown => (None, half != Half::Whole),
+        Remote::Rtp(address) => (Some(address), false),
+        Remote::Local(..) => (None, true),
+    };
+    Media {
+        mode: connection.mode,
+        packet_bytes: (bits_per_ms * u32::from(local.period_ms) / 8) as u16,
+        period_ms: local.period_ms,
+        remote,
+        inside,
+    }
+}

@@ -1,0 +1,45 @@
+//! The remote connection descriptor of a command (RFC 3435 3.4).
+
+use super::{Calls, DESCRIPTION_UNSUPPORTED, IRRECONCILABLE, Refused};
+use crate::proto::codec::mgcp::Command;
+use crate::proto::codec::sdp::{Address, Session};
+use crate::proto::endpoint::{Connection, ConnectionId, Encoding, Encodings, Network, Options, Remote};
+use std::net::IpAddr;
+
+/// A remote description: where media goes and what the far end can do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Described {
+    pub remote: Remote,
+    pub encodings: Encodings,
+}
+
+/// Reads the description of `command`, if it has one: 509 malformed, 505 unsupported, 506 against `options`.
+pub(super) fn remote(calls: &Calls, command: &Command<'_>, options: &Options) -> Result<Option<Described>, Refused> {
+    let Some(text) = command.description else { return Ok(None) };
+    let session = Session::parse(text)?;
+    let encodings = || session.formats().filter_map(|format| Encoding::by_name(format.encoding?.name)).collect();
+    let rtp = |address: IpAddr| match options.network {
+        Some(Network::Local) => Err(IRRECONCILABLE),
+        _ => Ok(Described { remote: Remote::Rtp((address, session.port).into()), encodings: encodings() }),
+    };
+    let described = match session.address {
+        Address::Ip4(address) => rtp(address.into())?,
+        Address::Ip6(address) => rtp(address.into())?,
+        Address::Local(_) if options.network == Some(Network::Internet) => return Err(IRRECONCILABLE),
+        Address::Local(name) => {
+            let endpoint = calls.plan.topology.lookup(name).ok_or(DESCRIPTION_UNSUPPORTED)?;
+            let connection = session.local_connection.and_then(|id| ConnectionId::from_hex(&id)).unwrap_or_default();
+            Described { remote: Remote::Local(endpoint, connection), encodings: encodings() }
+        }
+    };
+    Ok(Some(described))
+}
+
+/// Keeps `described` and its text with `connection`; false when there is no room for the text (`fits` was not asked).
+pub(super) fn keep(calls: &mut Calls, connection: &mut Connection, described: Described, command: &Command<'_>) -> bool {
+    let Some(blob) = calls.endpoints.blobs.store(command.description.unwrap_or_default()) else { return false };
+    calls.endpoints.blobs.free(&mut connection.remote_text);
+    connection.remote_text = blob;
+    connection.remote = described.remote;
+    true
+}

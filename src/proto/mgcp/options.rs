@@ -1,0 +1,55 @@
+//! From the text of `L:` to the options a connection keeps, and to what it will send and receive (RFC 3435 2.3.5, 2.6).
+
+use super::{Calls, NO_COMMON_ENCODING, OPTION_VALUE, PACKAGE_UNKNOWN, Refused};
+use crate::proto::codec::mgcp::{Command, Gain as GainText, LocalConnectionOptions, Network as NetworkText, Range, Reservation};
+use crate::proto::endpoint::{Encoding, Encodings, Gain, Network, Options, negotiate};
+
+/// The options of `command`, each one that can be had (G-LCO-10..12).
+pub(super) fn given(command: &Command<'_>) -> Result<Options, Refused> {
+    let text: LocalConnectionOptions<'_> = command.options()?;
+    if text.packages().next().is_some() {
+        return Err(PACKAGE_UNKNOWN);
+    }
+    if text.encryption.is_some() || !matches!(text.reservation, None | Some(Reservation::BestEffort)) {
+        return Err(OPTION_VALUE);
+    }
+    let network = match text.network {
+        None => None,
+        Some(NetworkText::Internet) => Some(Network::Internet),
+        Some(NetworkText::Local) => Some(Network::Local),
+        Some(_) => return Err(OPTION_VALUE),
+    };
+    let pair = |range: Range| (range.low, range.high);
+    Ok(Options {
+        encodings: text.codecs.map(|names| names.iter().filter_map(Encoding::by_name).collect()),
+        period_ms: text.period_ms.map(pair),
+        bandwidth_kbits: text.bandwidth_kbps.map(pair),
+        echo_cancellation: text.echo_cancellation,
+        gain: text.gain.map(|gain| match gain {
+            GainText::Auto => Gain::Auto,
+            GainText::Decibels(db) => Gain::Db(db),
+        }),
+        silence_suppression: text.silence_suppression,
+        type_of_service: text.type_of_service,
+        best_effort: text.reservation.is_some(),
+        network,
+    })
+}
+
+/// What the connection may send and receive, and its packetization period, from the options `given` in this command, those `kept`
+/// and the encodings the far end offers (G-LCO-03, G-LCO-04, G-LCO-14..16).
+pub(super) fn choose(calls: &Calls, given: &Options, kept: &Options, remote: Option<&Encodings>) -> Result<(Encodings, u16), Refused> {
+    let mut internal = calls.settings.encodings;
+    // Bandwidth restricts the choice only where no list was given: a listed codec may exceed it.
+    if let (None, Some((_, kbits))) = (given.encodings, given.bandwidth_kbits) {
+        internal = internal.iter().filter(|e| e.bandwidth_kbits(e.facts().default_ms) <= u32::from(kbits)).collect();
+    }
+    let encodings = negotiate(&internal, given.encodings.as_ref(), remote);
+    let first = encodings.first().ok_or(NO_COMMON_ENCODING)?;
+    let wanted = given.period_ms.or(kept.period_ms);
+    let period_ms = match wanted {
+        None => first.facts().default_ms,
+        Some((low, high)) => first.closest_period(first.facts().default_ms.clamp(low, high.max(low))),
+    };
+    Ok((encodings, period_ms))
+}

@@ -1,0 +1,223 @@
+//! What the gateway writes: responses, and its own RestartInProgress and DeleteConnection (RFC 3435 3.2, 3.3; table M-2).
+
+use super::{Calls, Created, Outcome, Refused, audit_connection, audit_endpoint};
+use crate::proto::aggregate::Pattern;
+use crate::proto::base::{EndpointIndex, Time, TransactionId};
+use crate::proto::codec::mgcp::{Code, Command, ConnectionParameters, Verb, Writer};
+use crate::proto::codec::sdp;
+use crate::proto::endpoint::{Connection, Encoding, Encodings, LocalMedia, Remote, RestartMethod};
+use crate::proto::plan::Plan;
+use crate::proto::trunk::MediaReport;
+use std::net::IpAddr;
+
+/// Room for the local name of one endpoint.
+const NAME: usize = 64;
+
+/// The final response for `outcome`. `asks_ack`: a provisional response went before it, so it carries an empty `K:` (G-ACK-06).
+pub fn write_outcome(calls: &Calls, writer: &mut Writer<'_>, id: TransactionId, outcome: &Outcome, asks_ack: bool) {
+    match outcome {
+        Outcome::Refused(refused) => {
+            writer.response(refused.code, id, None, refused.text);
+            acknowledgement(writer, asks_ack);
+            if refused.code == super::PACKAGE_UNKNOWN.code {
+                writer.parameter(Code::PL, PACKAGES);
+            }
+        }
+        Outcome::Done => {
+            writer.response(200, id, None, "OK");
+            acknowledgement(writer, asks_ack);
+        }
+        Outcome::Deleted(report) => {
+            writer.response(250, id, None, "OK");
+            acknowledgement(writer, asks_ack);
+            if let Some(report) = report {
+                writer.parameter_counters(&counters(report));
+            }
+        }
+        Outcome::Created { created, chosen, second } => {
+            writer.response(200, id, None, "OK");
+            acknowledgement(writer, asks_ack);
+            writer.parameter_hex_id(Code::I, created.connection.hex());
+            if *chosen {
+                endpoint(calls, writer, Code::Z, created.endpoint);
+            }
+            if let Some((other, connection, chosen)) = second {
+                writer.parameter_hex_id(Code::I2, connection.hex());
+                if *chosen {
+                    endpoint(calls, writer, Code::Z2, *other);
+                }
+            }
+            local_description(&calls.plan, writer, created, second.is_some());
+        }
+        Outcome::Modified(changed) => {
+            writer.response(200, id, None, "OK");
+            acknowledgement(writer, asks_ack);
+            if let Some(created) = changed {
+                let found = calls.endpoints.find(created.endpoint, created.connection);
+                let inside = found.is_some_and(|(_, connection)| matches!(connection.remote, Remote::Local(..)));
+                local_description(&calls.plan, writer, created, inside);
+            }
+        }
+    }
+}
+
+/// The packages this gateway supports, as in `PL:` and `v:`: none.
+pub(super) const PACKAGES: &[u8] = b"";
+
+fn acknowledgement(writer: &mut Writer<'_>, asked: bool) {
+    if asked {
+        writer.parameter(Code::K, b"");
+    }
+}
+
+/// The response to an audit of one endpoint or connection, which was checked.
+pub fn write_audit(calls: &Calls, now: Time, writer: &mut Writer<'_>, command: &Command<'_>, endpoint: EndpointIndex) {
+    match command.verb {
+        Verb::Aucx => audit_connection::write(calls, now, writer, command, endpoint),
+        _ => audit_endpoint::write(calls, writer, command, endpoint),
+    }
+}
+
+/// A refusal by itself, into `buffer`: its length, 0 when it does not fit.
+pub fn write_refusal(buffer: &mut [u8], id: TransactionId, refused: Refused) -> usize {
+    let mut writer = Writer::new(buffer);
+    writer.response(refused.code, id, None, refused.text);
+    writer.finish().unwrap_or(0)
+}
+
+/// `100`, into `buffer`.
+pub fn write_provisional(buffer: &mut [u8], id: TransactionId) -> usize {
+    let mut writer = Writer::new(buffer);
+    writer.response(100, id, None, "in progress");
+    writer.finish().unwrap_or(0)
+}
+
+/// `000`, into `buffer`.
+pub fn write_acknowledgement(buffer: &mut [u8], id: TransactionId) -> usize {
+    let mut writer = Writer::new(buffer);
+    writer.response(0, id, None, "");
+    writer.finish().unwrap_or(0)
+}
+
+/// What a RestartInProgress says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Restart {
+    /// Of which endpoints.
+    pub pattern: Pattern,
+    /// What happens.
+    pub method: RestartMethod,
+    /// In how many seconds; not written when 0 (G-RSI-02).
+    pub delay_s: u32,
+    /// Why, 900..=905; not written when 0.
+    pub reason: u16,
+}
+
+/// A RestartInProgress, into `buffer`.
+pub fn write_restart(plan: &Plan, buffer: &mut [u8], id: TransactionId, restart: &Restart) -> Option<usize> {
+    let mut name = [0; crate::proto::aggregate::PATTERN_NAME_MAX];
+    let length = restart.pattern.write_name(&plan.topology, &mut name);
+    let mut writer = Writer::new(buffer);
+    writer.command(Verb::Rsip, id, name.get(..length)?, plan.domain(0));
+    writer.parameter(Code::RM, restart.method.keyword().as_bytes());
+    if restart.delay_s > 0 {
+        writer.parameter_number(Code::RD, u64::from(restart.delay_s.min(999_999)));
+    }
+    if restart.reason != 0 {
+        writer.parameter_reason(restart.reason, None, reason_text(restart.reason));
+    }
+    writer.finish()
+}
+
+/// The gateway's own DeleteConnection (G-DLX-06), into `buffer`.
+pub fn write_gateway_delete(
+    plan: &Plan,
+    domain: u8,
+    buffer: &mut [u8],
+    id: TransactionId,
+    connection: &Connection,
+    report: &MediaReport,
+    reason: u16,
+) -> Option<usize> {
+    let mut name = [0; NAME];
+    let length = plan.topology.write_name(connection.endpoint, &mut name);
+    let mut writer = Writer::new(buffer);
+    writer.command(Verb::Dlcx, id, name.get(..length)?, plan.domain(domain));
+    writer.parameter_hex_id(Code::C, connection.call);
+    writer.parameter_hex_id(Code::I, connection.id.hex());
+    writer.parameter_reason(reason, None, reason_text(reason));
+    writer.parameter_counters(&counters(report));
+    writer.finish()
+}
+
+/// The words for a reason code (RFC 3435 2.5, table C-2).
+pub(super) const fn reason_text(code: u16) -> &'static str {
+    match code {
+        900 => "Endpoint malfunctioning",
+        901 => "Endpoint taken out-of-service",
+        902 => "Loss of lower layer connectivity",
+        903 => "QoS resource reservation was lost",
+        904 => "Manual intervention",
+        905 => "Facility failure",
+        _ => "",
+    }
+}
+
+/// An endpoint's full name as the value of `code`, with the domain name it was last addressed by (G-EPN-05).
+pub(super) fn endpoint(calls: &Calls, writer: &mut Writer<'_>, code: Code, endpoint: EndpointIndex) {
+    let mut name = [0; NAME];
+    let length = calls.plan.topology.write_name(endpoint, &mut name);
+    let domain = calls.endpoints.get(endpoint).map_or(0, |state| state.domain);
+    writer.parameter_endpoint(code, name.get(..length).unwrap_or_default(), calls.plan.domain(domain));
+}
+
+/// The session description of our half. `inside`: the other half is an endpoint of this gateway (G-SDP-05).
+pub(super) fn local_description(plan: &Plan, writer: &mut Writer<'_>, created: &Created, inside: bool) {
+    let Created { endpoint, connection, local } = created;
+    let mut name = [0; NAME];
+    let length = plan.topology.write_name(*endpoint, &mut name);
+    let mut payloads = [payload(None); Encodings::MAX];
+    let mut count = 0;
+    for (place, encoding) in payloads.iter_mut().zip(local.encodings.iter()) {
+        *place = payload(Some(encoding));
+        count += 1;
+    }
+    let address = match (inside, local.address) {
+        (true, _) => sdp::Address::Local(name.get(..length).unwrap_or_default()),
+        (false, IpAddr::V4(address)) => sdp::Address::Ip4(address),
+        (false, IpAddr::V6(address)) => sdp::Address::Ip6(address),
+    };
+    let LocalMedia { port, period_ms, version, .. } = *local;
+    let description = sdp::Description {
+        session_id: u64::from(connection.0),
+        version: u64::from(version),
+        address,
+        port,
+        payloads: payloads.get(..count).unwrap_or_default(),
+        ptime_ms: Some(period_ms),
+        connection: Some(connection.hex()),
+    };
+    sdp::write(writer, &description);
+}
+
+fn payload(encoding: Option<Encoding>) -> sdp::Payload<'static> {
+    match encoding {
+        Some(encoding) => {
+            let facts = encoding.facts();
+            sdp::Payload { payload_type: encoding.payload_type(), name: facts.name.as_bytes(), clock_rate: facts.clock, parameters: b"" }
+        }
+        None => sdp::Payload { payload_type: 0, name: b"", clock_rate: 0, parameters: b"" },
+    }
+}
+
+/// What a card counted, as `P:` says it.
+pub(super) fn counters(report: &MediaReport) -> ConnectionParameters {
+    ConnectionParameters {
+        packets_sent: Some(report.packets_sent),
+        octets_sent: Some(report.octets_sent),
+        packets_received: Some(report.packets_received),
+        octets_received: Some(report.octets_received),
+        packets_lost: Some(report.packets_lost),
+        jitter_ms: Some(report.jitter_ms),
+        latency_ms: Some(report.latency_ms),
+    }
+}

@@ -1,0 +1,298 @@
+//! What a core is told at boot ([`Plan`], never changes) and what a reload may change ([`Settings`]).
+
+use crate::proto::aggregate::Forms;
+use crate::proto::base::{AgentId, CoreId, EndpointIndex, TransactionId};
+use crate::proto::codec::mgcp::Domain;
+use crate::proto::codec::mgcp::NotifiedEntity;
+use crate::proto::endpoint::{Encodings, Law, OwnedSpan};
+use crate::proto::overload::Levels;
+use crate::proto::transaction::{self, history, outgoing};
+use crate::proto::trunk::{Topology, placement};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The smallest `max_response`, in bytes: MGCP datagrams of 4000 bytes must be supported (RFC 3435 3.5.4).
+pub const SMALLEST_MAX_RESPONSE: usize = 4000;
+/// The largest payload of a UDP datagram over IPv4, in bytes.
+pub const LARGEST_DATAGRAM: u16 = 65_507;
+
+/// Everything that is fixed while the gateway runs; the same for all cores.
+#[derive(Debug)]
+pub struct Plan {
+    /// The endpoints and their names.
+    pub topology: Arc<Topology>,
+    /// Per span of the topology: how it starts.
+    pub spans: Vec<SpanPlan>,
+    /// The domain names the gateway answers to; the first is the one it uses of its own accord. Lower case.
+    pub domains: Vec<Box<[u8]>>,
+    /// The addresses it listens on.
+    pub listen: Vec<SocketAddr>,
+    /// How many cores there are.
+    pub cores: u8,
+    /// The cores that own endpoints, ascending. Never empty.
+    pub owners: Vec<CoreId>,
+    /// Sizes.
+    pub limits: Limits,
+}
+
+/// How a span starts.
+#[derive(Clone, Copy, Debug)]
+pub struct SpanPlan {
+    /// Line coding.
+    pub law: Law,
+    /// The agent its endpoints notify until told otherwise.
+    pub agent: AgentId,
+}
+
+/// Sizes of the tables of one core.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Connections at a time.
+    pub connections: u32,
+    /// Connections per endpoint, 1..=4 (more: 540).
+    pub connections_per_endpoint: u8,
+    /// Blocks of 240 bytes for remote descriptions, digit maps and entity names.
+    pub blob_blocks: u32,
+    /// Notified entities in use at a time.
+    pub entities: u16,
+    /// Commands that wait for a card, another core or the restart.
+    pub jobs: u16,
+    /// Datagrams of several messages in hand.
+    pub datagrams: u16,
+    /// Messages per datagram; more are dropped.
+    pub messages_per_datagram: u8,
+    /// Endpoints handled per turn in work over many.
+    pub slice: u32,
+    /// The largest datagram accepted, in bytes.
+    pub datagram: u16,
+    /// Responses remembered.
+    pub history_entries: u32,
+    /// Bytes for remembered responses.
+    pub history_bytes: u64,
+    /// Commands of our own outstanding.
+    pub own_commands: u32,
+}
+
+/// Everything a reload may change; the same for all cores.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Settings {
+    /// Who may command. The place in the list is the [`AgentId`].
+    pub agents: Vec<AgentSettings>,
+    /// What the gateway offers, in its order of preference.
+    pub encodings: Encodings,
+    /// Timers.
+    pub timers: Timers,
+    /// Sojourn above which new calls are refused.
+    pub overload_enter: Duration,
+    /// Sojourn below which they are taken again.
+    pub overload_leave: Duration,
+}
+
+/// One agent.
+#[derive(Clone, PartialEq, Debug)]
+pub struct AgentSettings {
+    /// Its name in configuration and displays.
+    pub name: String,
+    /// The notified entity it is provisioned as, as written in `N:`.
+    pub entity: String,
+    /// Names it is known under in `N:`, lower case, beside its addresses.
+    pub domains: Vec<String>,
+    /// Source addresses it commands from.
+    pub addresses: Vec<IpAddr>,
+    /// Whether it commands from any address.
+    pub any_address: bool,
+    /// Where its notifications and restarts go, in order.
+    pub notify: Vec<SocketAddr>,
+    /// Names it understands from us.
+    pub forms: Forms,
+    /// Whether `[1-12]` in its names is a range.
+    pub ranges: bool,
+    /// Whether a repeat must have the same content (for agents that restart their identifiers).
+    pub same_content: bool,
+    /// Before the restart is acknowledged: refuse with 405 instead of putting the restart in front of the response.
+    pub refuse_while_restarting: bool,
+    /// Largest response in bytes; a larger one is 533.
+    pub max_response: usize,
+    /// Whether a span that dies sends a DeleteConnection for each of its connections.
+    pub delete_on_failure: bool,
+}
+
+/// Timers (RFC 3435 3.5, 4.3, 4.4; section F of the requirements).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Timers {
+    /// T-HIST.
+    pub history: Duration,
+    /// T-MAX.
+    pub max: Duration,
+    /// Max1: repeats to an address before the next is tried.
+    pub max1: u8,
+    /// Max2: repeats to the last address.
+    pub max2: u8,
+    /// First retransmission time-out.
+    pub rto_initial: Duration,
+    /// Shortest one.
+    pub rto_min: Duration,
+    /// Longest one.
+    pub rto_max: Duration,
+    /// LONGTRAN.
+    pub long_transaction: Duration,
+    /// Longest time a command may take (406).
+    pub transaction_limit: Duration,
+    /// After this a running command is answered 100.
+    pub provisional_after: Duration,
+    /// How long a core may take to vote, and a command over many endpoints to wait for another.
+    pub vote: Duration,
+    /// MWD: longest wait before the restart is announced; `None`: 2.5 s for one T1 or E1, 60 ms for more.
+    pub max_waiting_delay: Option<Duration>,
+    /// Tdinit.
+    pub disconnected_initial: Duration,
+    /// Tdmin.
+    pub disconnected_min: Duration,
+    /// Tdmax.
+    pub disconnected_max: Duration,
+    /// A defect that lasts so long is a failure.
+    pub alarm_declare: Duration,
+    /// A failure ends when the defect is gone for so long.
+    pub alarm_clear: Duration,
+    /// Changes of service within this time are announced together.
+    pub alarm_merge: Duration,
+    /// From graceful to forced at shutdown.
+    pub shutdown_grace: Duration,
+}
+
+impl Plan {
+    /// The core that handles commands for the endpoint name `local`.
+    pub fn home(&self, local: &[u8]) -> CoreId {
+        self.owner_at(placement::home(local, self.owners.len()))
+    }
+
+    /// The core that owns `endpoint`.
+    pub fn owner(&self, endpoint: EndpointIndex) -> CoreId {
+        self.owner_at(placement::owner(&self.topology, endpoint, self.owners.len()).unwrap_or(0))
+    }
+
+    /// The core that sent our command `id`: identifiers are drawn so that id mod owners tells.
+    pub fn sender(&self, id: TransactionId) -> CoreId {
+        self.owner_at(id as usize % self.owners.len().max(1))
+    }
+
+    /// The core that leads: it hosts the restart coordinator.
+    pub fn lead(&self) -> CoreId {
+        self.owner_at(0)
+    }
+
+    /// A domain name of the gateway, as `EndpointIndex`es of a core note it; the first for a place there is none at.
+    pub fn domain(&self, place: u8) -> &[u8] {
+        self.domains.get(usize::from(place)).or(self.domains.first()).map_or(&[], |domain| domain)
+    }
+
+    /// The listen address to send from towards `to`: the first of its family.
+    pub fn listen_towards(&self, to: SocketAddr) -> u8 {
+        self.listen.iter().position(|address| address.is_ipv4() == to.is_ipv4()).unwrap_or(0) as u8
+    }
+
+    /// The spans that `core` owns, ascending.
+    pub fn owned_spans(&self, core: CoreId) -> impl Iterator<Item = OwnedSpan> {
+        let ordinal = self.ordinal(core);
+        self.topology.spans().iter().zip(&self.spans).filter_map(move |(span, plan)| {
+            let owner = placement::owner(&self.topology, EndpointIndex(span.endpoints.first), self.owners.len());
+            let owned = ordinal.is_some() && owner == ordinal;
+            owned.then_some(OwnedSpan { range: span.endpoints, law: plan.law, agent: plan.agent })
+        })
+    }
+
+    /// The place of `core` among the owners; `None` for a core that only moves datagrams.
+    pub fn ordinal(&self, core: CoreId) -> Option<usize> {
+        self.owners.iter().position(|&owner| owner == core)
+    }
+
+    /// The core of this ordinal among the owners; core 0 beyond the last.
+    pub fn owner_at(&self, ordinal: usize) -> CoreId {
+        self.owners.get(ordinal).copied().unwrap_or_default()
+    }
+}
+
+impl Limits {
+    /// A part of the history, a sixteenth of it, only serves deletions.
+    pub fn history(&self, largest: u16) -> history::Limits {
+        history::Limits {
+            entries: self.history_entries as usize,
+            bytes: self.history_bytes as usize,
+            reserve_entries: self.history_entries as usize / 16,
+            reserve_bytes: self.history_bytes as usize / 16,
+            largest,
+        }
+    }
+
+    /// What one core's own commands may use.
+    pub fn outgoing(&self, ordinal: u32, owners: u32) -> outgoing::Limits {
+        outgoing::Limits { commands: self.own_commands, large: self.own_commands / 4, ordinal, owners }
+    }
+}
+
+impl Timers {
+    /// Those of transactions.
+    pub fn transaction(&self) -> transaction::Timers {
+        transaction::Timers {
+            t_hist: self.history,
+            t_max: self.max,
+            max1: self.max1,
+            max2: self.max2,
+            rto_initial: self.rto_initial,
+            rto_min: self.rto_min,
+            rto_max: self.rto_max,
+            longtran: self.long_transaction,
+            jitter: true,
+        }
+    }
+}
+
+impl AgentSettings {
+    /// Its notified entity at `port`, as written in `N:`; at its provisioned port when that is 0.
+    pub fn entity_at(&self, port: u16) -> String {
+        match self.entity.rsplit_once(':') {
+            Some((host, _)) if port != 0 => format!("{host}:{port}"),
+            _ => self.entity.clone(),
+        }
+    }
+}
+
+impl Settings {
+    /// The largest response any agent takes, in bytes.
+    pub fn largest_response(&self) -> u16 {
+        let largest = self.agents.iter().map(|agent| agent.max_response).max().unwrap_or(0);
+        largest.clamp(SMALLEST_MAX_RESPONSE, usize::from(LARGEST_DATAGRAM)) as u16
+    }
+
+    /// The levels of the overload detector.
+    pub fn overload(&self) -> Levels {
+        Levels { enter: self.overload_enter, exit: self.overload_leave }
+    }
+
+    /// The agent that commands from `address`, if any may.
+    pub fn agent_at(&self, address: IpAddr) -> Option<AgentId> {
+        let listed = |agent: &AgentSettings| agent.addresses.contains(&address);
+        let place = self.agents.iter().position(listed).or_else(|| self.agents.iter().position(|agent| agent.any_address))?;
+        Some(AgentId(place as u8))
+    }
+
+    /// The agent that a notified entity names: by one of its domains, or by an address.
+    pub fn agent_named(&self, entity: &NotifiedEntity<'_>) -> Option<AgentId> {
+        let at = |agent: &AgentSettings, address: IpAddr| {
+            agent.addresses.contains(&address) || agent.notify.iter().any(|notify| notify.ip() == address)
+        };
+        let named = |agent: &AgentSettings| match entity.domain {
+            Domain::Ip4(address) => at(agent, address.into()),
+            Domain::Ip6(address) => at(agent, address.into()),
+            Domain::Name(name) => agent.domains.iter().any(|domain| domain.as_bytes().eq_ignore_ascii_case(name)),
+            Domain::Number(_) => false,
+        };
+        self.agents.iter().position(named).map(|place| AgentId(place as u8))
+    }
+
+    /// One agent's settings; those of the first when `agent` is no longer in the list.
+    pub fn agent(&self, agent: AgentId) -> Option<&AgentSettings> {
+        self.agents.get(usize::from(agent.0)).or(self.agents.first())
+    }
+}

@@ -1,0 +1,571 @@
+//! Commands of our own (RSIP, NTFY, DLCX): sent, repeated, moved to another address, given up (RFC 3435 3.5.3, 3.5.6, 4.3; M-9).
+//!
+//! Owns each outstanding command of one core from [`Outgoing::send`] to its final response, its bytes, the ids, and what is known about
+//! the delay of each agent. Does not know what a command means: `user` is the caller's word for it and comes back with its end.
+//! Resolves no names, and does not pace: [`Outgoing::outstanding`] tells a caller that wants to.
+//!
+//! To drive it: [`Outgoing::send`]; at [`Outgoing::deadline`], [`Outgoing::poll`] until it yields nothing; every response that comes in
+//! goes to [`Outgoing::handle_response`]. The first copy of a command comes out of `poll` too, in the order of the `send`s.
+//!
+//! Invariants. Every copy has the same id and bytes (G-TRX-07). Nothing leaves later than T-MAX after the first copy, whatever the
+//! addresses (G-RTX-05). Every command ends exactly once: answered, unanswered, or cancelled. Memory is fixed at construction.
+
+mod ids;
+mod store;
+#[cfg(test)]
+mod tests;
+
+use super::Timers;
+use super::round_trip::{Backoff, RoundTrip};
+use crate::proto::base::id::TRANSACTION_ID_MAX;
+use crate::proto::base::{AgentId, Rng, Time, TransactionId};
+use crate::proto::timer::TimerWheel;
+use ids::Ids;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+use store::{Bodies, Stored};
+
+/// Addresses of an agent that a command is tried at.
+pub const ADDRESSES: usize = 8;
+/// The longest command, in bytes (RFC 3435 3.5.4).
+pub const COMMAND_MAX: usize = store::LARGE;
+
+const AGENTS: usize = 256;
+const TICK: Duration = Duration::from_millis(1);
+/// Timers handled in one call that yields nothing.
+const POLL_BUDGET: u32 = 64;
+/// Addresses remembered as unreachable.
+const HINTS: usize = 8;
+
+/// What one core's own commands may use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Commands outstanding at one time.
+    pub commands: u32,
+    /// Of these, those longer than 256 bytes.
+    pub large: u32,
+    /// This core's ordinal among the cores that send commands, and how many there are: id mod `owners` = `ordinal`.
+    pub ordinal: u32,
+    /// See `ordinal`.
+    pub owners: u32,
+}
+
+/// Why a command was not taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SendError {
+    /// No room, or no id that has rested for three minutes.
+    Full,
+    /// The agent has no address.
+    NoAddress,
+    /// The command is longer than [`COMMAND_MAX`].
+    TooLong,
+}
+
+/// What [`Outgoing::poll`] wants done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Due<'a> {
+    /// Send `body` to `to`.
+    Transmit {
+        /// The command's id.
+        id: TransactionId,
+        /// Where to.
+        to: SocketAddr,
+        /// The command, byte for byte the same each time.
+        body: &'a [u8],
+        /// Whether this is not the first copy.
+        repeat: bool,
+    },
+    /// The command got no final response: whoever it spoke for is disconnected (G-RTX-06, G-RTX-12). It is no longer known here.
+    Unanswered {
+        /// The command's id.
+        id: TransactionId,
+        /// Who was asked.
+        agent: AgentId,
+        /// The caller's word for it.
+        user: u64,
+    },
+}
+
+/// What a response means to us: its class, with unknown codes taken as RFC 3435 2.4 says (G-RSL-04).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// 2xx.
+    Success,
+    /// 521, and all of 3xx: another agent is in charge.
+    Redirected,
+    /// 4xx.
+    Transient,
+    /// 5xx to 9xx.
+    Permanent,
+}
+
+/// What [`Outgoing::handle_response`] made of a response.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Answer {
+    /// The final response: the command has ended.
+    Done(Done),
+    /// A provisional response: go on waiting.
+    Provisional {
+        /// The caller's word for the command.
+        user: u64,
+    },
+    /// No outstanding command has this id: ignore it.
+    Stray {
+        /// All the same answer `000`: it is the final of a command that has just ended, and our `000` was lost (G-ACK-07).
+        acknowledge: bool,
+    },
+}
+
+/// A command that got its final response.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Done {
+    /// The command's id.
+    pub id: TransactionId,
+    /// Who it was sent to.
+    pub agent: AgentId,
+    /// The caller's word for it.
+    pub user: u64,
+    /// What the response means.
+    pub outcome: Outcome,
+    /// Its return code; codes we do not know are replaced by those of their class (G-RSL-04).
+    pub code: u16,
+    /// Where the last copy had been sent: the address to prefer from now on.
+    pub address: SocketAddr,
+    /// Whether `000` must be sent to the source of the response (G-ACK-07).
+    pub acknowledge: bool,
+}
+
+/// One outstanding command, for operators.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Outstanding {
+    /// Its id.
+    pub id: TransactionId,
+    /// Who it is sent to.
+    pub agent: AgentId,
+    /// The caller's word for it.
+    pub user: u64,
+    /// The address it is at.
+    pub to: SocketAddr,
+    /// Copies sent.
+    pub copies: u32,
+    /// When the first one was sent.
+    pub first_sent: Option<Time>,
+    /// Whether a provisional response came.
+    pub provisional: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    Free,
+    /// Nothing heard.
+    Waiting,
+    /// A provisional response came.
+    Provisional,
+}
+
+#[derive(Clone, Copy)]
+struct Slot {
+    /// The id; of a free slot, the one that ended last.
+    id: TransactionId,
+    phase: Phase,
+    agent: AgentId,
+    user: u64,
+    addresses: [SocketAddr; ADDRESSES],
+    address_count: u8,
+    /// The address it is at.
+    current: u8,
+    /// N of M-9: repeats to that address.
+    repeats: u8,
+    /// Its agent changed: the next copy is no repeat to the address.
+    moved: bool,
+    /// All copies.
+    copies: u32,
+    first_sent: Option<Time>,
+    last_sent: Time,
+    backoff: Backoff,
+    stored: Stored,
+    /// When it got its final response.
+    ended: Option<Time>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Peer {
+    round_trip: RoundTrip,
+    outstanding: u32,
+}
+
+/// One core's own commands. See the module's page.
+pub struct Outgoing {
+    slots: Vec<Slot>,
+    bodies: Bodies,
+    wheel: TimerWheel,
+    ids: Ids,
+    peers: Vec<Peer>,
+    /// Addresses reported unreachable, and when; the oldest is replaced.
+    hints: [Option<(SocketAddr, Time)>; HINTS],
+    next_hint: usize,
+    live: u32,
+    limit: u32,
+    timers: Timers,
+    rng: Rng,
+}
+
+/// What to do with one slot whose timer has run out.
+enum Step {
+    Transmit { repeat: bool },
+    Unanswered,
+    Wait,
+}
+
+impl Outgoing {
+    /// Nothing outstanding. Ids begin at a random place; memory is claimed here.
+    pub fn new(now: Time, limits: &Limits, timers: Timers, rng: Rng) -> Outgoing {
+        Outgoing::with_ids_up_to(TRANSACTION_ID_MAX, now, limits, timers, rng)
+    }
+
+    fn with_ids_up_to(largest: TransactionId, now: Time, limits: &Limits, timers: Timers, mut rng: Rng) -> Outgoing {
+        // An id's place in the sequence decides its slot, so a response finds it without an index. Twice as many slots as commands:
+        // a slot that is still taken is found soon past.
+        let limit = limits.commands.clamp(1, 1 << 20);
+        let slots = (limit * 2).next_power_of_two();
+        let empty = Slot {
+            id: 0,
+            phase: Phase::Free,
+            agent: AgentId(0),
+            user: 0,
+            addresses: [UNSPECIFIED; ADDRESSES],
+            address_count: 0,
+            current: 0,
+            repeats: 0,
+            moved: false,
+            copies: 0,
+            first_sent: None,
+            last_sent: Time::ZERO,
+            backoff: RoundTrip::default().start(&timers),
+            stored: Stored::default(),
+            ended: None,
+        };
+        Outgoing {
+            slots: vec![empty; slots as usize],
+            bodies: Bodies::new(slots as usize, limits.large as usize),
+            wheel: TimerWheel::new(slots, TICK, now),
+            ids: Ids::new(limits.ordinal, limits.owners, largest, &mut rng),
+            peers: vec![Peer::default(); AGENTS],
+            hints: [None; HINTS],
+            next_hint: 0,
+            live: 0,
+            limit,
+            timers,
+            rng,
+        }
+    }
+
+    /// New timers, from the next timer of each command on.
+    pub fn set_timers(&mut self, timers: Timers) {
+        self.timers = timers;
+    }
+
+    /// Takes a command for `agent`; `poll` gives its first copy. `addresses` in the order they are to be tried (G-NET-10), the first
+    /// [`ADDRESSES`] count. `write` writes the whole message for the id and returns its length, or `None` when it does not fit.
+    pub fn send(
+        &mut self,
+        now: Time,
+        agent: AgentId,
+        addresses: &[SocketAddr],
+        user: u64,
+        write: impl FnOnce(TransactionId, &mut [u8]) -> Option<usize>,
+    ) -> Result<TransactionId, SendError> {
+        if addresses.is_empty() {
+            return Err(SendError::NoAddress);
+        }
+        if self.live >= self.limit {
+            return Err(SendError::Full);
+        }
+        let (slots, mask) = (&self.slots, self.slots.len() as u32 - 1);
+        let usable = |place: u32| slots.get((place & mask) as usize).is_some_and(|s| s.phase == Phase::Free);
+        let (id, place) = self.ids.draw(now, mask + 1, usable).ok_or(SendError::Full)?;
+        let key = place & mask;
+        let length = write(id, self.bodies.scratch()).filter(|&length| length <= COMMAND_MAX);
+        let stored = length.and_then(|length| self.bodies.keep(key, length));
+        let Some(stored) = stored else {
+            self.ids.complete(now, place);
+            return Err(if length.is_none() { SendError::TooLong } else { SendError::Full });
+        };
+        let backoff = self.round_trip(agent).start(&self.timers);
+        self.peer(agent).outstanding += 1;
+        self.live += 1;
+        let slot = &mut self.slots[key as usize];
+        *slot = Slot {
+            id,
+            phase: Phase::Waiting,
+            agent,
+            user,
+            addresses: [UNSPECIFIED; ADDRESSES],
+            address_count: 0,
+            current: 0,
+            repeats: 0,
+            moved: false,
+            copies: 0,
+            first_sent: None,
+            last_sent: now,
+            backoff,
+            stored,
+            ended: None,
+        };
+        slot.set_addresses(addresses);
+        // "As soon as possible" keeps the order of the calls, which the time would not within one tick.
+        self.wheel.schedule(key, id, Time::ZERO);
+        Ok(id)
+    }
+
+    /// The next thing to do at `now`. When it yields nothing, [`Outgoing::deadline`] may still lie in the past: there was more work
+    /// than one call may do.
+    pub fn poll(&mut self, now: Time) -> Option<Due<'_>> {
+        let mut budget = POLL_BUDGET;
+        loop {
+            let expired = self.wheel.advance(now, &mut budget)?;
+            let key = expired.key;
+            match self.step(now, key) {
+                Step::Wait => {}
+                Step::Transmit { repeat } => {
+                    let slot = &self.slots[key as usize];
+                    return Some(Due::Transmit { id: slot.id, to: slot.to(), body: self.bodies.get(key, slot.stored), repeat });
+                }
+                Step::Unanswered => {
+                    let Slot { id, agent, user, .. } = self.slots[key as usize];
+                    self.end(now, key);
+                    return Some(Due::Unanswered { id, agent, user });
+                }
+            }
+        }
+    }
+
+    /// A response has come in: `code`, transaction id, and whether it has a `K:` line. It counts wherever it came from (G-RSL-02).
+    pub fn handle_response(&mut self, now: Time, code: u16, id: TransactionId, has_ack: bool) -> Answer {
+        let stray = Answer::Stray { acknowledge: false };
+        let Some(key) = self.key(id) else { return stray };
+        let slot = &self.slots[key as usize];
+        if slot.phase == Phase::Free {
+            let recent = slot.ended.is_some_and(|at| now.since(at) <= self.timers.t_hist);
+            return Answer::Stray { acknowledge: recent && has_ack && code >= 200 };
+        }
+        // 0xx acknowledges a response and can be none to a command; what has not been sent cannot have been answered.
+        let Some(first_sent) = slot.first_sent.filter(|_| code >= 100) else { return stray };
+        if slot.phase == Phase::Waiting {
+            self.note_first_response(now, key, first_sent);
+        }
+        let Slot { agent, user, .. } = self.slots[key as usize];
+        if code < 200 {
+            self.slots[key as usize].phase = Phase::Provisional;
+            if now.since(first_sent) <= self.timers.t_max {
+                self.wheel.schedule(key, id, now + self.timers.longtran);
+            }
+            return Answer::Provisional { user };
+        }
+        let address = self.slots[key as usize].to();
+        self.end(now, key);
+        self.slots[key as usize].ended = Some(now);
+        let (outcome, code) = classify(code);
+        Answer::Done(Done { id, agent, user, outcome, code, address, acknowledge: has_ack })
+    }
+
+    /// The network says that nothing at `to` can be reached. Commands whose latest copy went there go to the next address instead of
+    /// repeating, if there is one left; forged, it does no more than that (G-RTX-13).
+    pub fn handle_unreachable(&mut self, now: Time, to: SocketAddr) {
+        let known = self.hints.iter().position(|h| h.is_some_and(|(address, _)| address == to));
+        let place = known.unwrap_or_else(|| {
+            self.next_hint = (self.next_hint + 1) % HINTS;
+            self.next_hint
+        });
+        self.hints[place] = Some((to, now));
+    }
+
+    /// Another agent is in charge of the endpoints of this command: its next copy goes there at once (G-NET-13). The time since the
+    /// first copy runs on. False when the command is not outstanding or `addresses` is empty.
+    pub fn redirect(&mut self, id: TransactionId, agent: AgentId, addresses: &[SocketAddr]) -> bool {
+        let Some(key) = self.outstanding_key(id).filter(|_| !addresses.is_empty()) else { return false };
+        let backoff = self.round_trip(agent).start(&self.timers);
+        self.peer(agent).outstanding += 1;
+        let old = self.slots[key as usize].agent;
+        self.peer(old).outstanding -= 1;
+        let slot = &mut self.slots[key as usize];
+        (slot.agent, slot.backoff, slot.phase) = (agent, backoff, Phase::Waiting);
+        (slot.current, slot.repeats, slot.moved) = (0, 0, true);
+        slot.set_addresses(addresses);
+        self.wheel.schedule(key, id, Time::ZERO);
+        true
+    }
+
+    /// Drops a command: no more copies, no outcome. Its `user` when it was outstanding.
+    pub fn cancel(&mut self, now: Time, id: TransactionId) -> Option<u64> {
+        let key = self.outstanding_key(id)?;
+        let user = self.slots[key as usize].user;
+        self.end(now, key);
+        Some(user)
+    }
+
+    /// When to call [`Outgoing::poll`] again.
+    pub fn deadline(&self) -> Time {
+        self.wheel.deadline()
+    }
+
+    /// How many commands for `agent` are outstanding.
+    pub fn outstanding(&self, agent: AgentId) -> u32 {
+        self.peers.get(usize::from(agent.0)).map_or(0, |p| p.outstanding)
+    }
+
+    /// How many commands are outstanding.
+    pub fn len(&self) -> u32 {
+        self.live
+    }
+
+    /// Whether no command is outstanding.
+    pub fn is_empty(&self) -> bool {
+        self.live == 0
+    }
+
+    /// The bytes of an outstanding command, for a copy in front of a response.
+    pub fn body(&self, id: TransactionId) -> Option<&[u8]> {
+        let key = self.outstanding_key(id)?;
+        Some(self.bodies.get(key, self.slots[key as usize].stored))
+    }
+
+    /// What is known about an agent's delay and loss.
+    pub fn round_trip(&self, agent: AgentId) -> RoundTrip {
+        self.peers.get(usize::from(agent.0)).map(|p| p.round_trip).unwrap_or_default()
+    }
+
+    /// All outstanding commands, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = Outstanding> {
+        self.slots.iter().filter(|s| s.phase != Phase::Free).map(|s| Outstanding {
+            id: s.id,
+            agent: s.agent,
+            user: s.user,
+            to: s.to(),
+            copies: s.copies,
+            first_sent: s.first_sent,
+            provisional: s.phase == Phase::Provisional,
+        })
+    }
+
+    /// The slot of an id of ours, whoever uses it now.
+    fn key(&self, id: TransactionId) -> Option<u32> {
+        let key = self.ids.place(id)? & (self.slots.len() as u32 - 1);
+        (self.slots[key as usize].id == id).then_some(key)
+    }
+
+    fn outstanding_key(&self, id: TransactionId) -> Option<u32> {
+        self.key(id).filter(|&key| self.slots[key as usize].phase != Phase::Free)
+    }
+
+    fn peer(&mut self, agent: AgentId) -> &mut Peer {
+        &mut self.peers[usize::from(agent.0)]
+    }
+
+    /// Table M-9 for a slot whose timer has run out.
+    fn step(&mut self, now: Time, key: u32) -> Step {
+        let unreachable = self.unreachable(&self.slots[key as usize]);
+        let fresh = self.round_trip(self.slots[key as usize].agent).start(&self.timers);
+        let timers = self.timers;
+        let slot = &mut self.slots[key as usize];
+        let Some(first_sent) = slot.first_sent else {
+            slot.first_sent = Some(now);
+            slot.moved = false;
+            self.transmitted(now, key);
+            return Step::Transmit { repeat: false };
+        };
+        let elapsed = now.since(first_sent);
+        if elapsed > timers.t_max {
+            if elapsed >= timers.give_up() {
+                return Step::Unanswered;
+            }
+            return self.wait_to_give_up(key, first_sent);
+        }
+        let untried = slot.current + 1 < slot.address_count;
+        if slot.moved {
+            slot.moved = false;
+        } else if untried && (slot.repeats >= timers.max1 || unreachable) {
+            // The back-off begins anew: what it learnt was about the other path, and at RTO-MAX a copy, T-MAX would pass before the
+            // third address is tried (G-NET-09).
+            (slot.current, slot.repeats, slot.backoff) = (slot.current + 1, 0, fresh);
+        } else if slot.repeats < timers.max2 {
+            slot.repeats += 1;
+            slot.backoff.repeat(&timers, &mut self.rng);
+        } else if slot.phase == Phase::Provisional {
+            return self.wait_to_give_up(key, first_sent);
+        } else {
+            return Step::Unanswered;
+        }
+        self.transmitted(now, key);
+        Step::Transmit { repeat: true }
+    }
+
+    /// O-2: something was heard, or T-MAX came first; the final may come until 2 * T-HIST.
+    fn wait_to_give_up(&mut self, key: u32, first_sent: Time) -> Step {
+        self.wheel.schedule(key, self.slots[key as usize].id, first_sent + self.timers.give_up());
+        Step::Wait
+    }
+
+    fn transmitted(&mut self, now: Time, key: u32) {
+        let slot = &mut self.slots[key as usize];
+        slot.copies += 1;
+        slot.last_sent = now;
+        let timer = if slot.phase == Phase::Provisional { self.timers.longtran } else { slot.backoff.timer() };
+        self.wheel.schedule(key, slot.id, now + timer);
+    }
+
+    fn note_first_response(&mut self, now: Time, key: u32, first_sent: Time) {
+        let Slot { agent, copies, repeats, backoff, .. } = self.slots[key as usize];
+        let round_trip = &mut self.peer(agent).round_trip;
+        if copies == 1 {
+            round_trip.answered_at_first_try(now.since(first_sent));
+        } else {
+            round_trip.answered_after_repeats(u32::from(repeats), backoff.timer());
+        }
+    }
+
+    fn unreachable(&self, slot: &Slot) -> bool {
+        self.hints.iter().flatten().any(|&(address, at)| address == slot.to() && at >= slot.last_sent)
+    }
+
+    fn end(&mut self, now: Time, key: u32) {
+        let Slot { id, agent, stored, .. } = self.slots[key as usize];
+        self.wheel.cancel(key, id);
+        self.bodies.release(stored);
+        if let Some(place) = self.ids.place(id) {
+            self.ids.complete(now, place);
+        }
+        self.peer(agent).outstanding -= 1;
+        self.live -= 1;
+        self.slots[key as usize].phase = Phase::Free;
+    }
+}
+
+const UNSPECIFIED: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+
+impl Slot {
+    fn to(&self) -> SocketAddr {
+        self.addresses.get(usize::from(self.current)).copied().unwrap_or(UNSPECIFIED)
+    }
+
+    fn set_addresses(&mut self, addresses: &[SocketAddr]) {
+        let count = addresses.len().min(ADDRESSES);
+        for (place, address) in self.addresses.iter_mut().zip(addresses) {
+            *place = *address;
+        }
+        self.address_count = count as u8;
+    }
+}
+
+/// The class of a final response, and its code if we know it, else that of its class (G-RSL-04, Table C-1).
+fn classify(code: u16) -> (Outcome, u16) {
+    match code {
+        200 | 250 => (Outcome::Success, code),
+        201..=299 => (Outcome::Success, 200),
+        300..=399 | 521 => (Outcome::Redirected, 521),
+        400..=407 | 409 | 410 => (Outcome::Transient, code),
+        408 | 411..=499 => (Outcome::Transient, 400),
+        500..=541 => (Outcome::Permanent, code),
+        _ => (Outcome::Permanent, 510),
+    }
+}

@@ -1,0 +1,4 @@
+//! The transports for real, over the loopback interface.
+
+mod deferred;
+mod transport;
