@@ -25,7 +25,7 @@ use crate::proto::trunk::{Cursor, Selection};
 use std::collections::VecDeque;
 
 /// Shares that wait for the one a core holds.
-const SHARES_WAITING: usize = 16;
+const SHARES_WAITING: usize = 256;
 
 /// What one core does for a command over many endpoints.
 struct Share {
@@ -242,28 +242,36 @@ impl Core {
         self.must_tell(turn, core, Envelope::Applied { job });
     }
 
-    /// The next slice of the share in hand; the next share when there is none.
+    /// Goes on with the share in hand, and the next when there is none, for at most a slice of endpoints.
     pub(super) fn handle_shares<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>) {
+        let mut budget = self.plan.limits.slice.max(1);
+        while budget > 0 && self.shares.working() {
+            budget = budget.saturating_sub(self.handle_share(turn).max(1));
+        }
+    }
+
+    /// One step of a share: how many endpoints it looked at.
+    fn handle_share<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>) -> u32 {
         if self.shares.current.is_none() {
-            let Some((core, job, message)) = self.shares.waiting.pop_front() else { return };
+            let Some((core, job, message)) = self.shares.waiting.pop_front() else { return 0 };
             self.shares.current = Some(Share { core, job, message, phase: Phase::Validating, work: None });
         }
-        let Some(share) = &self.shares.current else { return };
+        let Some(share) = &self.shares.current else { return 0 };
         let (core, job, message) = (share.core, share.job, share.message);
         let phase = share.phase;
         let step = match phase {
-            Phase::Held => return,
+            Phase::Held => return 0,
             Phase::Validating => self.validate_slice(turn, message),
             Phase::Applying => Ok(self.apply_slice(turn, message)),
         };
         match step {
-            Ok(false) => {}
-            Ok(true) if phase == Phase::Applying => {
+            Ok(Some(endpoints)) => return endpoints,
+            Ok(None) if phase == Phase::Applying => {
                 self.drop_share();
                 self.note_calls(turn);
                 self.must_tell(turn, core, Envelope::Applied { job });
             }
-            Ok(true) => {
+            Ok(None) => {
                 if let Some(share) = &mut self.shares.current {
                     share.phase = Phase::Held;
                 }
@@ -274,6 +282,7 @@ impl Core {
                 self.must_tell(turn, core, Envelope::Vote { job, code: refused.code });
             }
         }
+        0
     }
 
     fn drop_share(&mut self) {
@@ -314,15 +323,15 @@ impl Core {
         })
     }
 
-    /// Checks the next endpoints; true when all are checked.
-    fn validate_slice<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, message: Message) -> Result<bool, Refused> {
+    /// Checks the next endpoints: how many; `None` when all are checked.
+    fn validate_slice<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, message: Message) -> Result<Option<u32>, Refused> {
         if self.shares.current.as_ref().is_some_and(|share| share.work.is_none()) {
             let work = self.begin_work(turn, message)?;
             if let Some(share) = &mut self.shares.current {
                 share.work = Some(work);
             }
         }
-        let Some((range, work)) = self.next_range() else { return Ok(true) };
+        let Some((range, work)) = self.next_range() else { return Ok(None) };
         for endpoint in range.iter() {
             let Some(state) = self.calls.endpoints.get(endpoint) else { continue };
             // Endpoints out of service count as having no connections (O-4).
@@ -336,18 +345,18 @@ impl Core {
                 return Err(mgcp::RESTARTING);
             }
         }
-        Ok(false)
+        Ok(Some(range.count))
     }
 
-    /// Applies to the next endpoints; true when all are done.
-    fn apply_slice<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, message: Message) -> bool {
-        let Some((range, work)) = self.next_range() else { return true };
+    /// Applies to the next endpoints: how many; `None` when all are done.
+    fn apply_slice<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, message: Message) -> Option<u32> {
+        let (range, work) = self.next_range()?;
         // It was read before, so it can be read again.
         let _ = self.parsed(turn, message, |core, turn, command| {
             core.apply_to(turn, range, &work, command);
             Ok(())
         });
-        false
+        Some(range.count)
     }
 
     fn apply_to<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, range: EndpointRange, work: &Work, command: &Command<'_>) {

@@ -19,6 +19,7 @@ mod response;
 mod value;
 mod write;
 
+pub use crate::proto::base::Mode;
 pub use bearer::{BearerInformation, Encoding};
 pub use code::{CODES, Code, CodeSet, Verb};
 pub use command::{Command, EXTENSIONS_MAX, Extension};
