@@ -730,6 +730,20 @@ impl World {
         list
     }
 
+    /// Responses the cores remember.
+    pub fn remembered(&mut self) -> usize {
+        let entries = |world: &mut World, core| match world.ask_core(CoreId(core), Ask::Transactions) {
+            Answer::Transactions(view) => view.history.entries,
+            _ => 0,
+        };
+        (0..self.plan.cores).map(|core| entries(self, core)).sum()
+    }
+
+    /// Answers all commands of the gateway to agents without an actor with success from now on.
+    pub fn answer_own(&mut self) {
+        self.answers_own = true;
+    }
+
     /// Media resources the cards have given out.
     pub fn media_open(&self) -> usize {
         self.nodes.iter().map(|node| node.watch.open()).sum()
