@@ -2,7 +2,10 @@
 //!
 //! `unsafe` lives in [`frame`] and in `transport::{sys, mmsg, uring}` only, behind safe surfaces.
 
+pub mod boot;
 pub mod clock;
+pub mod core_loop;
+pub mod cores;
 pub mod cpu;
 pub mod entropy;
 pub mod frame;

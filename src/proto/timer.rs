@@ -156,7 +156,8 @@ impl TimerWheel {
 
     /// When to call [`TimerWheel::advance`] again: not after the first timer is due. It may lie before that, when timers must move.
     pub fn deadline(&self) -> Time {
-        if self.moving.is_some() {
+        // Those that were to move may have been cancelled since.
+        if self.moving.is_some_and(|place| self.lists[place as usize].first != NONE) {
             return Time(self.current.saturating_mul(self.tick));
         }
         self.next_slot().map_or(Time::NEVER, |(_, start)| Time(start.saturating_mul(self.tick)))
@@ -302,6 +303,17 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn cancelled_while_they_move_they_need_no_wake_up() {
+        let mut wheel = TimerWheel::new(2, TICK, Time::ZERO);
+        (0..2).for_each(|key| assert!(wheel.schedule(key, 0, Time::from_millis(5000))));
+        let mut budget = 1;
+        assert_eq!((wheel.advance(Time::from_millis(4500), &mut budget), budget), (None, 0));
+        assert_eq!(wheel.deadline(), Time::from_millis(4096));
+        assert!(wheel.cancel(0, 0) && wheel.cancel(1, 0));
+        assert_eq!((wheel.deadline(), wheel.is_empty()), (Time::NEVER, true));
     }
 
     #[test]

@@ -133,6 +133,8 @@ counters! {
     EnvelopeStray = "envelope_stray",
     /// Finals kept for acknowledgement (K:) and repeated.
     FinalRepeats = "final_repeats",
+    /// Times the loop of a core ended by a panic; the process ends then.
+    CorePanics = "core_panics",
     /// Commands refused because the gateway drains.
     DrainRefused = "drain_refused",
 }

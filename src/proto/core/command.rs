@@ -1,10 +1,10 @@
 //! A command at its home core: seen before, allowed in, parsed, executed (design section 3, steps 4 to 7; table M-10).
 
 use super::Core;
-use super::envelope::{Envelope, JobId, Message};
+use super::envelope::{Envelope, JobId};
 use super::jobs::{Job, Owner, Wait};
 use super::outside::{Frames, Outside, Turn};
-use super::receive::{local_of, text};
+use super::receive::{Received, local_of};
 use super::respond::{Final, Preface};
 use crate::proto::base::{AgentId, Counter, EndpointIndex, Time, TransactionId};
 use crate::proto::codec::mgcp::{Command, EndpointName, Verb};
@@ -19,17 +19,11 @@ const CONFIRM_RANGES: usize = 8;
 /// What became of a command for now.
 pub(super) enum Step {
     /// It is finished: this is the response.
-    Done(Outcome, Preface),
+    Done(Outcome),
     /// An audit: the response is written from the command.
     Audit(EndpointIndex),
     /// It waits in the table of jobs, which will finish the message.
     Waiting,
-}
-
-impl From<Refused> for Step {
-    fn from(refused: Refused) -> Step {
-        Step::Done(Outcome::Refused(refused), Preface::None)
-    }
 }
 
 /// What a name in a command means.
@@ -42,12 +36,13 @@ impl Core {
     pub(super) fn handle_command<F: Frames, O: Outside>(
         &mut self,
         turn: &mut Turn<'_, F, O>,
-        message: Message,
+        received: Received,
+        bytes: &[u8],
         verb: Option<Verb>,
         id: TransactionId,
         name: &[u8],
     ) {
-        let bytes = text(turn.frames, message);
+        let Received { message, .. } = received;
         let agent = message.agent;
         let (same_content, room) =
             self.settings.agent(agent).map_or((false, mgcp::SMALLEST_MAX_RESPONSE), |agent| (agent.same_content, agent.max_response));
@@ -57,18 +52,18 @@ impl Core {
             Seen::New { superseded } => superseded,
             Seen::Running(handle) => {
                 self.counters.add(Counter::CommandsRepeatedRunning);
-                self.respond_provisional(turn, message, handle, id);
-                return self.finish(turn, message);
+                self.respond_provisional(turn, received, handle, id);
+                return self.finish(message);
             }
-            Seen::Finished { handle, .. } => {
+            Seen::Finished { handle, body } => {
                 self.counters.add(Counter::CommandsRepeated);
-                let preface = self.repeat_preface(verb, name);
-                self.respond_again(turn, message, handle, preface);
-                return self.finish(turn, message);
+                let preface = self.preface(verb, name, leading_code(body));
+                self.respond_again(turn, received, handle, preface);
+                return self.finish(message);
             }
             Seen::Confirmed => {
                 self.counters.add(Counter::CommandsRepeatedConfirmed);
-                return self.finish(turn, message);
+                return self.finish(message);
             }
         };
         if let Some(handle) = superseded {
@@ -76,23 +71,27 @@ impl Core {
         }
         if verb == Some(Verb::Crcx) && self.detector.refuse_new() {
             self.counters.add(Counter::OverloadRefused);
-            return self.refuse_unremembered(turn, message, id, mgcp::OVERLOADED);
+            return self.refuse_unremembered(turn, received, id, mgcp::OVERLOADED);
         }
         let class = if verb == Some(Verb::Dlcx) { Class::Release } else { Class::Ordinary };
         let Ok(handle) = self.history.begin(turn.now, &Start { command: known, agent, class, room: room as u16 }) else {
             self.counters.add(Counter::HistoryFull);
-            return self.refuse_unremembered(turn, message, id, mgcp::HISTORY_FULL);
+            return self.refuse_unremembered(turn, received, id, mgcp::HISTORY_FULL);
         };
         self.counters.add(Counter::CommandsNew);
+        if self.restart_first(turn, received, handle, verb, id, name) {
+            return;
+        }
         match Command::parse(bytes) {
             Ok(command) => {
                 self.confirm(turn, agent, &command);
-                self.start(turn, message, handle, &command);
+                self.start(turn, received, handle, &command);
             }
             Err(refusal) => {
                 let outcome = Outcome::Refused(refused(refusal));
-                self.respond(turn, Final { message, handle: Some(handle), id, preface: Preface::None, outcome: &outcome });
-                self.finish(turn, message);
+                let preface = self.preface(verb, name, refusal.code());
+                self.respond(turn, Final { received, handle: Some(handle), id, preface, outcome: &outcome });
+                self.finish(message);
             }
         }
     }
@@ -101,43 +100,44 @@ impl Core {
     pub(super) fn start<F: Frames, O: Outside>(
         &mut self,
         turn: &mut Turn<'_, F, O>,
-        message: Message,
+        received: Received,
         handle: history::Handle,
         command: &Command<'_>,
     ) {
-        let step = self.execute(turn, message, handle, command).unwrap_or_else(Step::from);
+        let step = self.execute(turn, received, handle, command).unwrap_or_else(|refused| Step::Done(Outcome::Refused(refused)));
         let id = command.id;
         match step {
             Step::Waiting => return,
-            Step::Done(outcome, preface) => {
+            Step::Done(outcome) => {
                 self.count(command.verb, &outcome);
-                self.respond(turn, Final { message, handle: Some(handle), id, preface, outcome: &outcome });
+                let preface = self.preface(Some(command.verb), command.endpoint.raw, outcome.code());
+                self.respond(turn, Final { received, handle: Some(handle), id, preface, outcome: &outcome });
             }
             Step::Audit(endpoint) => {
                 let now = turn.now;
-                let fitted = self.respond_with(turn, message, Some(handle), id, Preface::None, |writer, calls| {
+                let fitted = self.respond_with(turn, received, Some(handle), id, Preface::None, |writer, calls| {
                     mgcp::write_audit(calls, now, writer, command, endpoint);
                 });
                 self.counters.response(if fitted { 200 } else { mgcp::RESPONSE_TOO_LARGE.code });
                 self.counters.add(if command.verb == Verb::Auep { Counter::AuepDone } else { Counter::AucxDone });
             }
         }
-        self.finish(turn, message);
+        self.finish(received.message);
     }
 
     fn execute<F: Frames, O: Outside>(
         &mut self,
         turn: &mut Turn<'_, F, O>,
-        message: Message,
+        received: Received,
         handle: history::Handle,
         command: &Command<'_>,
     ) -> Result<Step, Refused> {
         let verb = command.verb;
         let audit = matches!(verb, Verb::Auep | Verb::Aucx);
-        let target = self.target(message.agent, &command.endpoint)?;
+        let target = self.target(received.message.agent, &command.endpoint)?;
         let endpoint = match target {
             Target::One(endpoint) => endpoint,
-            Target::Many(selection) => return self.execute_many(turn, message, handle, command, selection),
+            Target::Many(selection) => return self.execute_many(turn, received, handle, command, selection),
         };
         if audit {
             if verb == Verb::Aucx {
@@ -153,14 +153,10 @@ impl Core {
         }
         mgcp::in_service(&self.calls, endpoint)?;
         let domain = mgcp::domain_of(&self.plan, &command.endpoint)?;
-        if let Some(step) = self.restart_first(turn, message, handle, command, endpoint)? {
-            return Ok(step);
-        }
-        let preface = Preface::Endpoint(endpoint);
         let outcome = match verb {
-            Verb::Crcx => return self.create(turn, message, handle, command, endpoint),
-            Verb::Mdcx => return self.modify(turn, message, handle, command, endpoint),
-            Verb::Dlcx => self.delete(turn, message, command, endpoint)?,
+            Verb::Crcx => return self.create(turn, received, handle, command, endpoint),
+            Verb::Mdcx => return self.modify(turn, received, handle, command, endpoint),
+            Verb::Dlcx => self.delete(turn, command, endpoint)?,
             Verb::Epcf => {
                 let plan = mgcp::configure::validate(&self.calls, command)?;
                 mgcp::configure::apply(&mut self.calls, endpoint, plan);
@@ -168,38 +164,38 @@ impl Core {
             }
             Verb::Rqnt => {
                 let plan = mgcp::request::validate(&self.calls, command)?;
-                self.apply_request(turn, message, endpoint, &plan, command);
+                self.apply_request(turn, endpoint, &plan, command);
                 Outcome::Done
             }
             Verb::Auep | Verb::Aucx | Verb::Ntfy | Verb::Rsip | Verb::Mesg => return Err(mgcp::VERB_UNKNOWN),
         };
-        self.note_success(turn, message, endpoint, domain);
-        Ok(Step::Done(outcome, preface))
+        self.note_success(received, endpoint, domain);
+        Ok(Step::Done(outcome))
     }
 
     fn execute_many<F: Frames, O: Outside>(
         &mut self,
         turn: &mut Turn<'_, F, O>,
-        message: Message,
+        received: Received,
         handle: history::Handle,
         command: &Command<'_>,
         selection: Selection,
     ) -> Result<Step, Refused> {
         // Table M-3: which verb may name many.
         match (command.verb, selection.any_of()) {
-            (Verb::Auep, false) => Ok(self.audit_many(turn, message, handle, command, selection)),
+            (Verb::Auep, false) => Ok(self.audit_many(turn, received, handle, command, selection)),
             (Verb::Epcf | Verb::Rqnt | Verb::Dlcx, false) => {
                 if command.verb == Verb::Dlcx {
                     mgcp::delete::validate_many(command)?;
                 }
-                self.start_everywhere(turn, message, handle, command)
+                self.start_everywhere(turn, received, handle, command)
             }
             (Verb::Crcx, true) if !selection.all_of() => {
                 if self.draining {
                     self.counters.add(Counter::DrainRefused);
                     return Err(mgcp::DRAINING);
                 }
-                self.start_search(turn, message, handle, command)
+                self.start_search(turn, received, handle, command)
             }
             (Verb::Epcf | Verb::Crcx | Verb::Mdcx | Verb::Dlcx | Verb::Rqnt | Verb::Auep | Verb::Aucx, true) => Err(mgcp::ANY_OF_REFUSED),
             (Verb::Crcx | Verb::Mdcx | Verb::Aucx, false) => Err(mgcp::ALL_OF_REFUSED),
@@ -211,17 +207,17 @@ impl Core {
     fn audit_many<F: Frames, O: Outside>(
         &mut self,
         turn: &mut Turn<'_, F, O>,
-        message: Message,
+        received: Received,
         handle: history::Handle,
         command: &Command<'_>,
         selection: Selection,
     ) -> Step {
-        let fitted = self.respond_with(turn, message, Some(handle), command.id, Preface::None, |writer, calls| {
+        let fitted = self.respond_with(turn, received, Some(handle), command.id, Preface::None, |writer, calls| {
             mgcp::audit_endpoint::write_names(calls, writer, command, &selection);
         });
         self.counters.response(if fitted { 200 } else { mgcp::RESPONSE_TOO_LARGE.code });
         self.counters.add(Counter::AuepDone);
-        self.finish(turn, message);
+        self.finish(received.message);
         Step::Waiting
     }
 
@@ -238,29 +234,36 @@ impl Core {
     }
 
     /// Holds a command for an endpoint whose restart the agent has not been told of until there is a restart to put in front of the
-    /// response, or refuses it with 405 (G-RST-03, G-SVC-03).
+    /// response, or refuses it with 405 (G-RST-03, G-SVC-03). True: it is held, or answered.
     fn restart_first<F: Frames, O: Outside>(
         &mut self,
         turn: &mut Turn<'_, F, O>,
-        message: Message,
+        received: Received,
         handle: history::Handle,
-        command: &Command<'_>,
-        endpoint: EndpointIndex,
-    ) -> Result<Option<Step>, Refused> {
-        let told = self.calls.endpoints.get(endpoint).map_or(Told::Done, |e| e.announcement);
-        if told == Told::Done {
-            return Ok(None);
+        verb: Option<Verb>,
+        id: TransactionId,
+        name: &[u8],
+    ) -> bool {
+        let Some(verb) = verb.filter(|verb| !matches!(verb, Verb::Auep | Verb::Aucx)) else { return false };
+        let Some(endpoint) = self.plan.topology.lookup(local_of(name)) else { return false };
+        let Some(state) = self.calls.endpoints.get(endpoint) else { return false };
+        if state.announcement == Told::Done || !state.service.in_service {
+            return false;
         }
+        let waiting = state.announcement == Told::Waiting;
         self.trigger_restart(turn, endpoint);
-        if self.settings.agent(message.agent).is_some_and(|agent| agent.refuse_while_restarting) {
-            return Err(mgcp::RESTARTING);
-        }
-        if told != Told::Waiting {
-            return Ok(None);
+        let refuses = self.settings.agent(received.message.agent).is_some_and(|agent| agent.refuse_while_restarting);
+        if !refuses && !waiting {
+            return false;
         }
         let deadline = turn.now + self.settings.timers.vote;
-        self.park(turn.now, message, handle, command, Some(endpoint), Wait::Restart(endpoint), deadline)?;
-        Ok(Some(Step::Waiting))
+        let held = !refuses && self.park(turn.now, received, handle, (verb, id), Some(endpoint), Wait::Restart(endpoint), deadline).is_ok();
+        if !held {
+            let outcome = Outcome::Refused(mgcp::RESTARTING);
+            self.respond(turn, Final { received, handle: Some(handle), id, preface: Preface::None, outcome: &outcome });
+            self.finish(received.message);
+        }
+        true
     }
 
     /// Puts a command aside. It answers 100 by itself when it takes long.
@@ -268,18 +271,18 @@ impl Core {
     pub(super) fn park(
         &mut self,
         now: Time,
-        message: Message,
+        received: Received,
         handle: history::Handle,
-        command: &Command<'_>,
+        (verb, transaction): (Verb, TransactionId),
         endpoint: Option<EndpointIndex>,
         wait: Wait,
         deadline: Time,
     ) -> Result<JobId, Refused> {
         let job = Job {
             owner: Owner::Here(handle),
-            verb: command.verb,
-            transaction: command.id,
-            message,
+            verb,
+            transaction,
+            received,
             wait,
             endpoint,
             provisional_at: now + self.settings.timers.provisional_after,
@@ -292,22 +295,25 @@ impl Core {
     fn refuse_unremembered<F: Frames, O: Outside>(
         &mut self,
         turn: &mut Turn<'_, F, O>,
-        message: Message,
+        received: Received,
         id: TransactionId,
         refused: Refused,
     ) {
         let outcome = Outcome::Refused(refused);
-        self.respond(turn, Final { message, handle: None, id, preface: Preface::None, outcome: &outcome });
-        self.finish(turn, message);
+        self.respond(turn, Final { received, handle: None, id, preface: Preface::None, outcome: &outcome });
+        self.finish(received.message);
     }
 
-    /// What a repeated response needs in front.
-    fn repeat_preface(&self, verb: Option<Verb>, name: &[u8]) -> Preface {
-        if matches!(verb, None | Some(Verb::Auep | Verb::Aucx)) {
+    /// What goes in front of a response with `code` to a command for `name`: the restart of its endpoint, unless it is an audit or
+    /// one of the refusals that may be seen before (G-RST-03).
+    fn preface(&self, verb: Option<Verb>, name: &[u8], code: u16) -> Preface {
+        if matches!(verb, None | Some(Verb::Auep | Verb::Aucx)) || mgcp::before_restart(code) {
             return Preface::None;
         }
         match self.plan.topology.lookup(local_of(name)) {
             Some(endpoint) => Preface::Endpoint(endpoint),
+            // A name that means nothing has nothing to announce.
+            None if code == mgcp::ENDPOINT_UNKNOWN.code => Preface::None,
             None => Preface::Any,
         }
     }
@@ -351,17 +357,10 @@ impl Core {
         true
     }
 
-    /// The latest successful command for `endpoint` came from here, under this domain name (G-NET-03, G-EPN-05).
-    pub(super) fn note_success<F: Frames, O: Outside>(
-        &mut self,
-        turn: &mut Turn<'_, F, O>,
-        message: Message,
-        endpoint: EndpointIndex,
-        domain: u8,
-    ) {
-        let from = turn.frames.origin(message.frame).from;
+    /// The latest successful command for `endpoint` came from there, under this domain name (G-NET-03, G-EPN-05).
+    pub(super) fn note_success(&mut self, received: Received, endpoint: EndpointIndex, domain: u8) {
         if let Some(state) = self.calls.endpoints.get_mut(endpoint) {
-            state.source = Some((message.agent, from));
+            state.source = Some((received.message.agent, received.origin.from));
             state.domain = domain;
         }
     }
@@ -381,4 +380,9 @@ impl Core {
             Verb::Ntfy | Verb::Rsip | Verb::Mesg => return,
         });
     }
+}
+
+/// The code a response begins with.
+fn leading_code(response: &[u8]) -> u16 {
+    response.iter().take(3).fold(0, |code, &digit| code * 10 + u16::from(digit.wrapping_sub(b'0') % 10))
 }

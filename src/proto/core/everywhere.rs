@@ -12,7 +12,7 @@ use super::envelope::{Envelope, JobId, Message};
 use super::jobs::Owner;
 use super::jobs::{Job, Wait};
 use super::outside::{Frames, Outside, Turn};
-use super::receive::text;
+use super::receive::Received;
 use super::respond::{Final, Preface};
 use crate::proto::base::{CoreId, Counter, EndpointRange, HexId, Time};
 use crate::proto::codec::mgcp::{Command, Verb};
@@ -24,7 +24,7 @@ use crate::proto::trunk::{Cursor, Selection};
 use std::collections::VecDeque;
 
 /// Shares that wait for the one a core holds.
-const SHARES_WAITING: usize = 16;
+const SHARES_WAITING: usize = 256;
 
 /// What one core does for a command over many endpoints.
 struct Share {
@@ -76,13 +76,13 @@ impl Core {
     pub(super) fn start_everywhere<F: Frames, O: Outside>(
         &mut self,
         turn: &mut Turn<'_, F, O>,
-        message: Message,
+        received: Received,
         handle: history::Handle,
         command: &Command<'_>,
     ) -> Result<Step, Refused> {
         let deadline = turn.now + self.settings.timers.vote;
-        let job = self.park(turn.now, message, handle, command, None, Wait::Votes(0), deadline)?;
-        self.ask_for_vote(turn, job, message, 0);
+        let job = self.park(turn.now, received, handle, (command.verb, command.id), None, Wait::Votes(0), deadline)?;
+        self.ask_for_vote(turn, job, received.message, 0);
         Ok(Step::Waiting)
     }
 
@@ -101,7 +101,7 @@ impl Core {
                 let next = usize::from(ordinal) + 1;
                 if next < self.plan.owners.len() {
                     self.jobs.wait(id, Wait::Votes(next as u8), job.deadline);
-                    self.ask_for_vote(turn, id, job.message, next);
+                    self.ask_for_vote(turn, id, job.received.message, next);
                 } else {
                     self.jobs.wait(id, Wait::Applying(next as u8), Time::NEVER);
                     self.decide(turn, id, next, true);
@@ -111,7 +111,7 @@ impl Core {
                 self.decide(turn, id, usize::from(ordinal), false);
                 self.refuse_early(turn, id, &job, mgcp::refused_by_code(code), ordinal);
             }
-            Wait::Late(answers) => self.one_answer_less(turn, id, &job, answers),
+            Wait::Late(answers) => self.one_answer_less(id, &job, answers),
             _ => self.counters.add(Counter::EnvelopeStray),
         }
     }
@@ -136,22 +136,22 @@ impl Core {
         if let Owner::Here(handle) = job.owner {
             let outcome = Outcome::Refused(refused);
             let preface = if mgcp::before_restart(refused.code) { Preface::None } else { Preface::Any };
-            let Job { message, transaction, .. } = *job;
-            self.respond(turn, Final { message, handle: Some(handle), id: transaction, preface, outcome: &outcome });
+            let Job { received, transaction, .. } = *job;
+            self.respond(turn, Final { received, handle: Some(handle), id: transaction, preface, outcome: &outcome });
         }
         self.jobs.provisional_done(id);
         if answers == 0 {
             self.jobs.remove(id);
-            self.finish(turn, job.message);
+            self.finish(job.received.message);
         } else {
             self.jobs.wait(id, Wait::Late(answers), Time::NEVER);
         }
     }
 
-    pub(super) fn one_answer_less<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, id: JobId, job: &Job, answers: u8) {
+    pub(super) fn one_answer_less(&mut self, id: JobId, job: &Job, answers: u8) {
         if answers <= 1 {
             self.jobs.remove(id);
-            self.finish(turn, job.message);
+            self.finish(job.received.message);
         } else {
             self.jobs.wait(id, Wait::Late(answers - 1), Time::NEVER);
         }
@@ -177,7 +177,7 @@ impl Core {
             Wait::Applying(cores) => {
                 self.jobs.wait(id, Wait::Applying(cores - 1), Time::NEVER);
             }
-            Wait::Late(answers) => self.one_answer_less(turn, id, &job, answers),
+            Wait::Late(answers) => self.one_answer_less(id, &job, answers),
             _ => self.counters.add(Counter::EnvelopeStray),
         }
     }
@@ -220,30 +220,36 @@ impl Core {
         self.must_tell(turn, core, Envelope::Applied { job });
     }
 
-    /// The next slice of the share in hand; the next share when there is none.
+    /// Goes on with the share in hand, and the next when there is none, for at most a slice of endpoints.
     pub(super) fn handle_shares<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>) {
+        let mut budget = self.plan.limits.slice.max(1);
+        while budget > 0 && self.shares.working() {
+            budget = budget.saturating_sub(self.handle_share(turn).max(1));
+        }
+    }
+
+    /// One step of a share: how many endpoints it looked at.
+    fn handle_share<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>) -> u32 {
         if self.shares.current.is_none() {
-            let Some((core, job, message)) = self.shares.waiting.pop_front() else { return };
+            let Some((core, job, message)) = self.shares.waiting.pop_front() else { return 0 };
             self.shares.current = Some(Share { core, job, message, phase: Phase::Validating, cursor: Cursor::default(), reserved: 0 });
         }
-        let Some(share) = &self.shares.current else { return };
+        let Some(share) = &self.shares.current else { return 0 };
         let (core, job, message) = (share.core, share.job, share.message);
-        let frames = turn.frames;
-        let step = match (share.phase, Command::parse(text(frames, message))) {
-            (Phase::Held, _) => return,
-            (_, Err(refusal)) => Err(mgcp::refused(refusal)),
-            (Phase::Validating, Ok(command)) => self.validate_slice(turn, message, &command),
-            (Phase::Applying, Ok(command)) => self.apply_slice(turn, message, &command),
-        };
+        let phase = share.phase;
+        let step = self.parsed(turn, message, |core, turn, command| match phase {
+            Phase::Applying => core.apply_slice(turn, message, command),
+            Phase::Validating | Phase::Held => core.validate_slice(turn, message, command),
+        });
         let applying = self.shares.current.as_ref().is_some_and(|share| share.phase == Phase::Applying);
         match step {
-            Ok(false) => {}
-            Ok(true) if applying => {
+            Ok(Some(endpoints)) => return endpoints,
+            Ok(None) if applying => {
                 self.drop_share();
                 self.note_calls(turn);
                 self.must_tell(turn, core, Envelope::Applied { job });
             }
-            Ok(true) => {
+            Ok(None) => {
                 if let Some(share) = &mut self.shares.current {
                     share.phase = Phase::Held;
                 }
@@ -254,6 +260,7 @@ impl Core {
                 self.must_tell(turn, core, Envelope::Vote { job, code: refused.code });
             }
         }
+        0
     }
 
     fn drop_share(&mut self) {
@@ -262,20 +269,20 @@ impl Core {
         }
     }
 
-    /// Checks the next endpoints; true when all are checked.
+    /// Checks the next endpoints: how many; `None` when all are checked.
     fn validate_slice<F: Frames, O: Outside>(
         &mut self,
         turn: &mut Turn<'_, F, O>,
         message: Message,
         command: &Command<'_>,
-    ) -> Result<bool, Refused> {
+    ) -> Result<Option<u32>, Refused> {
         let selection = self.selection(message, command)?;
         let change = self.change(command)?;
         if let Change::Request(_) = change {
             let map = command.digit_map()?.flatten().map_or(0, |map| map.as_bytes().len());
             self.reserve_maps(&selection, map)?;
         }
-        let Some(range) = self.next_range(&selection) else { return Ok(true) };
+        let Some(range) = self.next_range(&selection) else { return Ok(None) };
         for endpoint in range.iter() {
             let Some(state) = self.calls.endpoints.get(endpoint) else { continue };
             // Endpoints out of service count as having no connections (O-4).
@@ -289,22 +296,22 @@ impl Core {
                 return Err(mgcp::RESTARTING);
             }
         }
-        Ok(false)
+        Ok(Some(range.count))
     }
 
-    /// Applies to the next endpoints; true when all are done.
+    /// Applies to the next endpoints: how many; `None` when all are done.
     fn apply_slice<F: Frames, O: Outside>(
         &mut self,
         turn: &mut Turn<'_, F, O>,
         message: Message,
         command: &Command<'_>,
-    ) -> Result<bool, Refused> {
+    ) -> Result<Option<u32>, Refused> {
         let selection = self.selection(message, command)?;
         let change = self.change(command)?;
         if let Some(share) = &mut self.shares.current {
             self.calls.endpoints.blobs.unreserve(std::mem::take(&mut share.reserved));
         }
-        let Some(range) = self.next_range(&selection) else { return Ok(true) };
+        let Some(range) = self.next_range(&selection) else { return Ok(None) };
         let mut entity = None;
         for endpoint in range.iter() {
             if !self.calls.endpoints.owns(endpoint) {
@@ -314,6 +321,7 @@ impl Core {
                 Change::Delete(call) => {
                     self.abort_at(turn, endpoint);
                     delete::disconnect_all(&mut self.calls, turn.now, endpoint, call.as_ref());
+                    self.note_idle(turn, endpoint);
                 }
                 Change::Configure(plan) => configure::apply(&mut self.calls, endpoint, *plan),
                 Change::Request(plan) => entity = request::apply(&mut self.calls, endpoint, plan, command).or(entity),
@@ -323,7 +331,7 @@ impl Core {
             // Every core says the same of its own endpoints, so that the range may name those of others too.
             self.must_tell(turn, self.plan.lead(), Envelope::Entity { range, agent, port });
         }
-        Ok(false)
+        Ok(Some(range.count))
     }
 
     fn selection(&self, message: Message, command: &Command<'_>) -> Result<Selection, Refused> {

@@ -9,9 +9,9 @@ use super::command::Step;
 use super::envelope::{Envelope, JobId, Message};
 use super::jobs::{Job, Wait};
 use super::outside::{Frames, Outside, Turn};
-use super::receive::text;
+use super::receive::Received;
 use crate::proto::base::{CoreId, Counter, EndpointIndex, Time};
-use crate::proto::codec::mgcp::{Command, EndpointName, Verb};
+use crate::proto::codec::mgcp::{Command, Verb};
 use crate::proto::endpoint::{Announcement as Told, ConnectionId, ConnectionSlot, Remote};
 use crate::proto::mgcp::create::{self, Begun, Half};
 use crate::proto::mgcp::{self, Created, Outcome, Refused, delete};
@@ -26,7 +26,7 @@ impl Core {
     pub(super) fn start_search<F: Frames, O: Outside>(
         &mut self,
         turn: &mut Turn<'_, F, O>,
-        message: Message,
+        received: Received,
         handle: history::Handle,
         command: &Command<'_>,
     ) -> Result<Step, Refused> {
@@ -36,8 +36,8 @@ impl Core {
         let ordinal = self.plan.ordinal(self.id).unwrap_or(0) as u8;
         let left = self.plan.owners.len() as u8 - 1;
         let deadline = turn.now + self.settings.timers.transaction_limit;
-        let job = self.park(turn.now, message, handle, command, None, Wait::Search(ordinal, left), deadline)?;
-        self.ask(turn, job, ordinal, Envelope::Try { job, message });
+        let job = self.park(turn.now, received, handle, (command.verb, command.id), None, Wait::Search(ordinal, left), deadline)?;
+        self.ask(turn, job, ordinal, Envelope::Try { job, message: received.message });
         Ok(Step::Waiting)
     }
 
@@ -45,22 +45,22 @@ impl Core {
     pub(super) fn start_pair<F: Frames, O: Outside>(
         &mut self,
         turn: &mut Turn<'_, F, O>,
-        message: Message,
+        received: Received,
         handle: history::Handle,
         command: &Command<'_>,
         endpoint: EndpointIndex,
     ) -> Result<Step, Refused> {
         // Whatever can be wrong with the first half is found before anything is asked of the second.
         create::validate(&self.calls, command, endpoint, Half::First)?;
-        let (ordinal, left) = match self.second(message, command)? {
+        let (ordinal, left) = match self.second(received.message, command)? {
             Second::One(other) if other == endpoint => return Err(mgcp::SECOND_REFUSED),
             Second::One(other) => (self.plan.ordinal(self.plan.owner(other)).unwrap_or(0), 0),
             Second::Any(_) => (self.plan.ordinal(self.id).unwrap_or(0), self.plan.owners.len() - 1),
         };
         let wait = Wait::Second(endpoint, ordinal as u8, left as u8);
         let deadline = turn.now + self.settings.timers.transaction_limit;
-        let job = self.park(turn.now, message, handle, command, Some(endpoint), wait, deadline)?;
-        self.ask(turn, job, ordinal as u8, Envelope::Pair { job, message });
+        let job = self.park(turn.now, received, handle, (command.verb, command.id), Some(endpoint), wait, deadline)?;
+        self.ask(turn, job, ordinal as u8, Envelope::Pair { job, message: received.message });
         Ok(Step::Waiting)
     }
 
@@ -74,13 +74,13 @@ impl Core {
 
     /// Another core's search has come here.
     pub(super) fn handle_try<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, core: CoreId, job: JobId, message: Message) {
-        let frames = turn.frames;
-        let result = Command::parse(text(frames, message)).map_err(mgcp::refused).and_then(|command| {
-            let ranges = self.settings.agent(message.agent).is_some_and(|agent| agent.ranges);
-            let selection = self.plan.topology.resolve(command.endpoint.local, ranges).map_err(|_| mgcp::ENDPOINT_UNKNOWN)?;
-            let endpoint = self.find_idle(&selection, None).ok_or(mgcp::NOTHING_FREE)?;
-            self.announced_or_refuse(turn, endpoint)?;
-            self.make_for(turn, (core, job, message), &command, endpoint, Half::Whole)
+        let result = self.parsed(turn, message, |here, turn, command| {
+            let ranges = here.settings.agent(message.agent).is_some_and(|agent| agent.ranges);
+            let selection = here.plan.topology.resolve(command.endpoint.local, ranges).map_err(|_| mgcp::ENDPOINT_UNKNOWN)?;
+            let endpoint = here.find_idle(&selection, None).ok_or(mgcp::NOTHING_FREE)?;
+            here.announced_or_refuse(turn, endpoint)?;
+            let received = Received::of(turn, message)?;
+            here.make_for(turn, (core, job, received), command, endpoint, Half::Whole)
         });
         if let Err(refused) = result {
             self.must_tell(turn, core, Envelope::TryFailed { job, code: refused.code });
@@ -89,15 +89,15 @@ impl Core {
 
     /// Another core wants the second half of a pair made here.
     pub(super) fn handle_pair<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, core: CoreId, job: JobId, message: Message) {
-        let frames = turn.frames;
-        let result = Command::parse(text(frames, message)).map_err(mgcp::refused).and_then(|command| {
-            let first = self.plan.topology.lookup(command.endpoint.local);
-            let endpoint = match self.second(message, &command)? {
+        let result = self.parsed(turn, message, |here, turn, command| {
+            let first = here.plan.topology.lookup(command.endpoint.local);
+            let endpoint = match here.second(message, command)? {
                 Second::One(endpoint) => endpoint,
-                Second::Any(selection) => self.find_idle(&selection, first).ok_or(mgcp::NOTHING_FREE)?,
+                Second::Any(selection) => here.find_idle(&selection, first).ok_or(mgcp::NOTHING_FREE)?,
             };
-            self.announced_or_refuse(turn, endpoint)?;
-            self.make_for(turn, (core, job, message), &command, endpoint, Half::Second)
+            here.announced_or_refuse(turn, endpoint)?;
+            let received = Received::of(turn, message)?;
+            here.make_for(turn, (core, job, received), command, endpoint, Half::Second)
         });
         if let Err(refused) = result {
             self.must_tell(turn, core, Envelope::TryFailed { job, code: refused.code });
@@ -136,18 +136,18 @@ impl Core {
             Wait::Search(ordinal, left) if code == mgcp::NOTHING_FREE.code && left > 0 => {
                 let ordinal = next(ordinal);
                 self.jobs.wait(id, Wait::Search(ordinal, left - 1), job.deadline);
-                self.ask(turn, id, ordinal, Envelope::Try { job: id, message: job.message });
+                self.ask(turn, id, ordinal, Envelope::Try { job: id, message: job.received.message });
             }
             Wait::Second(endpoint, ordinal, left) if code == mgcp::NOTHING_FREE.code && left > 0 => {
                 let ordinal = next(ordinal);
                 self.jobs.wait(id, Wait::Second(endpoint, ordinal, left - 1), job.deadline);
-                self.ask(turn, id, ordinal, Envelope::Pair { job: id, message: job.message });
+                self.ask(turn, id, ordinal, Envelope::Pair { job: id, message: job.received.message });
             }
             Wait::Search(..) | Wait::Second(..) => {
                 self.jobs.remove(id);
                 self.end(turn, &job, Outcome::Refused(mgcp::refused_by_code(code)));
             }
-            Wait::Late(answers) => self.one_answer_less(turn, id, &job, answers),
+            Wait::Late(answers) => self.one_answer_less(id, &job, answers),
             _ => self.counters.add(Counter::EnvelopeStray),
         }
     }
@@ -157,7 +157,8 @@ impl Core {
         match job.wait {
             Wait::Search(..) => {
                 self.jobs.remove(id);
-                self.end(turn, &job, Outcome::Created { created, chosen: true, second: None });
+                let domain = self.parsed(turn, job.received.message, |core, _, command| mgcp::domain_of(&core.plan, &command.endpoint));
+                self.end(turn, &job, Outcome::Created { created, chosen: Some(domain.unwrap_or(0)), second: None });
             }
             Wait::Second(endpoint, ..) => {
                 self.jobs.remove(id);
@@ -166,7 +167,7 @@ impl Core {
             Wait::Late(answers) => {
                 // The command was answered without it.
                 self.take_down_second(turn, Some(created));
-                self.one_answer_less(turn, id, &job, answers);
+                self.one_answer_less(id, &job, answers);
             }
             _ => self.counters.add(Counter::EnvelopeStray),
         }
@@ -174,11 +175,10 @@ impl Core {
 
     /// The second half is made: now the first, checked again because time has passed (G-RQN-06).
     fn make_first<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, job: Job, endpoint: EndpointIndex, second: Created) {
-        let frames = turn.frames;
-        let result = Command::parse(text(frames, job.message)).map_err(mgcp::refused).and_then(|command| {
-            mgcp::in_service(&self.calls, endpoint)?;
-            let plan = create::validate(&self.calls, &command, endpoint, Half::First)?;
-            Ok((create::begin(&mut self.calls, turn.now, &plan, &command)?, plan))
+        let result = self.parsed(turn, job.received.message, |core, turn, command| {
+            mgcp::in_service(&core.calls, endpoint)?;
+            let plan = create::validate(&core.calls, command, endpoint, Half::First)?;
+            Ok((create::begin(&mut core.calls, turn.now, &plan, command)?, plan))
         });
         match result {
             Ok((Begun::Ready(_, first, entity), _)) => {
@@ -210,14 +210,18 @@ impl Core {
         let other = Some((first.endpoint, first.connection));
         let join = Envelope::Join { endpoint: second.endpoint, connection: second.connection, other };
         self.must_tell(turn, self.plan.owner(second.endpoint), join);
-        let chosen = self.second_was_chosen(turn, job);
+        let chosen = self.second_chosen(turn, job);
         let second = Some((second.endpoint, second.connection, chosen));
-        self.end(turn, job, Outcome::Created { created: first, chosen: false, second });
+        self.end(turn, job, Outcome::Created { created: first, chosen: None, second });
     }
 
-    fn second_was_chosen<F: Frames, O: Outside>(&self, turn: &Turn<'_, F, O>, job: &Job) -> bool {
-        let command = Command::parse(text(turn.frames, job.message)).ok();
-        command.and_then(|command| command.second_endpoint().ok()?).is_some_and(|name: EndpointName<'_>| name.has_any_of())
+    /// Whether the gateway chose the second endpoint: the domain name to say it with.
+    fn second_chosen<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, job: &Job) -> Option<u8> {
+        let chosen = |core: &mut Core, _: &mut Turn<'_, F, O>, command: &Command<'_>| {
+            let name = command.second_endpoint()?.filter(|name| name.has_any_of());
+            name.map(|name| mgcp::domain_of(&core.plan, &name)).transpose()
+        };
+        self.parsed(turn, job.received.message, chosen).unwrap_or(None)
     }
 
     /// The half that was made on another core is not wanted after all.

@@ -1,6 +1,7 @@
 //! Commands that wait: for the card, for other cores, or for the restart to be announced.
 
-use super::envelope::{JobId, Message};
+use super::envelope::JobId;
+use super::receive::Received;
 use crate::proto::base::{CoreId, EndpointIndex, Time, TransactionId};
 use crate::proto::codec::mgcp::Verb;
 use crate::proto::endpoint::ConnectionSlot;
@@ -45,7 +46,7 @@ pub(super) struct Job {
     pub owner: Owner,
     pub verb: Verb,
     pub transaction: TransactionId,
-    pub message: Message,
+    pub received: Received,
     pub wait: Wait,
     /// The endpoint it is about, when it is about one.
     pub endpoint: Option<EndpointIndex>,

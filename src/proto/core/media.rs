@@ -5,7 +5,7 @@ use super::command::Step;
 use super::envelope::{Envelope, JobId, Message};
 use super::jobs::{Job, Owner, Wait};
 use super::outside::{Frames, Outside, Turn};
-use super::receive::text;
+use super::receive::{Received, text};
 use super::respond::{Final, Preface};
 use crate::proto::base::{AgentId, CoreId, Counter, EndpointIndex, EndpointRange, Time};
 use crate::proto::codec::mgcp::{Code, Command, Verb};
@@ -23,13 +23,13 @@ impl Core {
     pub(super) fn create<F: Frames, O: Outside>(
         &mut self,
         turn: &mut Turn<'_, F, O>,
-        message: Message,
+        received: Received,
         handle: history::Handle,
         command: &Command<'_>,
         endpoint: EndpointIndex,
     ) -> Result<Step, Refused> {
         if command.get(Code::Z2).is_some() {
-            return self.start_pair(turn, message, handle, command, endpoint);
+            return self.start_pair(turn, received, handle, command, endpoint);
         }
         let plan = create::validate(&self.calls, command, endpoint, Half::Whole)?;
         if self.jobs.is_full() {
@@ -39,11 +39,11 @@ impl Core {
             Begun::Ready(_, created, entity) => {
                 self.note_entity(turn, endpoint, entity);
                 let domain = mgcp::domain_of(&self.plan, &command.endpoint)?;
-                self.note_success(turn, message, endpoint, domain);
-                Ok(Step::Done(Outcome::Created { created, chosen: false, second: None }, Preface::Endpoint(endpoint)))
+                self.note_success(received, endpoint, domain);
+                Ok(Step::Done(Outcome::Created { created, chosen: None, second: None }))
             }
             Begun::Opening(slot) => {
-                self.park(turn.now, message, handle, command, Some(endpoint), Wait::Opening(slot, plan), Time::NEVER)?;
+                self.park(turn.now, received, handle, (command.verb, command.id), Some(endpoint), Wait::Opening(slot, plan), Time::NEVER)?;
                 Ok(Step::Waiting)
             }
         }
@@ -53,7 +53,7 @@ impl Core {
     pub(super) fn modify<F: Frames, O: Outside>(
         &mut self,
         turn: &mut Turn<'_, F, O>,
-        message: Message,
+        received: Received,
         handle: history::Handle,
         command: &Command<'_>,
         endpoint: EndpointIndex,
@@ -69,11 +69,19 @@ impl Core {
             Modified::Ready(created, entity) => {
                 self.note_entity(turn, endpoint, entity);
                 let domain = mgcp::domain_of(&self.plan, &command.endpoint)?;
-                self.note_success(turn, message, endpoint, domain);
-                Ok(Step::Done(Outcome::Modified(created), Preface::Endpoint(endpoint)))
+                self.note_success(received, endpoint, domain);
+                Ok(Step::Done(Outcome::Modified(created)))
             }
             Modified::Waiting => {
-                self.park(turn.now, message, handle, command, Some(endpoint), Wait::Modifying(slot, plan), Time::NEVER)?;
+                self.park(
+                    turn.now,
+                    received,
+                    handle,
+                    (command.verb, command.id),
+                    Some(endpoint),
+                    Wait::Modifying(slot, plan),
+                    Time::NEVER,
+                )?;
                 Ok(Step::Waiting)
             }
         }
@@ -83,7 +91,6 @@ impl Core {
     pub(super) fn delete<F: Frames, O: Outside>(
         &mut self,
         turn: &mut Turn<'_, F, O>,
-        message: Message,
         command: &Command<'_>,
         endpoint: EndpointIndex,
     ) -> Result<Outcome, Refused> {
@@ -91,7 +98,7 @@ impl Core {
         let outcome = match delete::validate(&self.calls, command, endpoint)? {
             DeletePlan::One(slot, request) => {
                 let report = delete::disconnect(&mut self.calls, turn.now, slot);
-                self.apply_request(turn, message, endpoint, &request, command);
+                self.apply_request(turn, endpoint, &request, command);
                 Outcome::Deleted(Some(report))
             }
             DeletePlan::All(call) => {
@@ -99,6 +106,7 @@ impl Core {
                 Outcome::Deleted(None)
             }
         };
+        self.note_idle(turn, endpoint);
         self.note_calls(turn);
         Ok(outcome)
     }
@@ -107,7 +115,6 @@ impl Core {
     pub(super) fn apply_request<F: Frames, O: Outside>(
         &mut self,
         turn: &mut Turn<'_, F, O>,
-        _message: Message,
         endpoint: EndpointIndex,
         plan: &RequestPlan,
         command: &Command<'_>,
@@ -127,6 +134,19 @@ impl Core {
             let range = EndpointRange { first: endpoint.0, count: 1 };
             self.must_tell(turn, self.plan.lead(), Envelope::Entity { range, agent, port });
         }
+    }
+
+    /// Parses the command in `message` again, for one that has waited, and does something with it.
+    pub(super) fn parsed<F: Frames, O: Outside, T>(
+        &mut self,
+        turn: &mut Turn<'_, F, O>,
+        message: Message,
+        then: impl FnOnce(&mut Core, &mut Turn<'_, F, O>, &Command<'_>) -> Result<T, Refused>,
+    ) -> Result<T, Refused> {
+        let frames = turn.frames;
+        let Some((datagram, _)) = frames.read(message.frame) else { return Err(mgcp::CORE_SILENT) };
+        let command = Command::parse(text(&datagram, message))?;
+        then(self, turn, &command)
     }
 
     /// What the card has to say.
@@ -171,14 +191,14 @@ impl Core {
             Wait::First(_, plan, second) => (plan, Some(second)),
             _ => return,
         };
-        let frames = turn.frames;
-        let result = match (address, Command::parse(text(frames, job.message))) {
-            (Some(address), Ok(command)) => create::opened(&mut self.calls, slot, &plan, address, &command),
-            (None, _) => {
+        let result = match address {
+            Some(address) => {
+                self.parsed(turn, job.received.message, |core, _, command| create::opened(&mut core.calls, slot, &plan, address, command))
+            }
+            None => {
                 self.counters.add(Counter::CardRefused);
                 Err(mgcp::NO_MEDIA)
             }
-            (_, Err(refusal)) => Err(mgcp::refused(refusal)),
         };
         match result {
             Ok(Begun::Ready(_, created, entity)) => {
@@ -200,14 +220,11 @@ impl Core {
     fn media_modified<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, id: JobId, slot: ConnectionSlot, agreed: bool) {
         let Some(job) = self.jobs.remove(id) else { return };
         let Wait::Modifying(_, plan) = job.wait else { return };
-        let frames = turn.frames;
-        let result = match Command::parse(text(frames, job.message)) {
-            Ok(command) if agreed => modify::apply(&mut self.calls, slot, &plan, &command),
-            Ok(_) => {
-                self.counters.add(Counter::CardRefused);
-                Err(mgcp::NO_MEDIA)
-            }
-            Err(refusal) => Err(mgcp::refused(refusal)),
+        let result = if agreed {
+            self.parsed(turn, job.received.message, |core, _, command| modify::apply(&mut core.calls, slot, &plan, command))
+        } else {
+            self.counters.add(Counter::CardRefused);
+            Err(mgcp::NO_MEDIA)
         };
         let outcome = match result {
             Ok(Modified::Ready(created, entity)) => {
@@ -225,8 +242,9 @@ impl Core {
     /// A connection was created for a command that waited.
     fn end_created<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, job: &Job, created: Created) {
         match job.owner {
-            Owner::Here(_) => self.end(turn, job, Outcome::Created { created, chosen: false, second: None }),
+            Owner::Here(_) => self.end(turn, job, Outcome::Created { created, chosen: None, second: None }),
             Owner::There(core, coordinator) => {
+                self.note_addressed(turn, job.received, created.endpoint);
                 self.must_tell(turn, core, Envelope::Made { job: coordinator, created });
             }
         }
@@ -243,16 +261,22 @@ impl Core {
                     (_, None) => Preface::Any,
                 };
                 if let (Some(endpoint), false) = (job.endpoint, matches!(outcome, Outcome::Refused(_))) {
-                    self.note_success(turn, job.message, endpoint, 0);
+                    self.note_addressed(turn, job.received, endpoint);
                 }
-                let Job { message, transaction: id, .. } = *job;
-                self.respond(turn, Final { message, handle: Some(handle), id, preface, outcome: &outcome });
-                self.finish(turn, message);
+                let Job { received, transaction: id, .. } = *job;
+                self.respond(turn, Final { received, handle: Some(handle), id, preface, outcome: &outcome });
+                self.finish(received.message);
             }
             Owner::There(core, coordinator) => {
                 self.must_tell(turn, core, Envelope::TryFailed { job: coordinator, code: outcome.code() });
             }
         }
+    }
+
+    /// A command that has waited has succeeded on `endpoint`, by the domain name in it.
+    fn note_addressed<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, received: Received, endpoint: EndpointIndex) {
+        let domain = self.parsed(turn, received.message, |core, _, command| mgcp::domain_of(&core.plan, &command.endpoint));
+        self.note_success(received, endpoint, domain.unwrap_or(0));
     }
 
     /// Undoes what a waiting command has begun.
@@ -310,7 +334,7 @@ impl Core {
             let Some(job) = self.jobs.get(id).copied() else { break };
             if job.provisional_at <= turn.now {
                 if let Owner::Here(handle) = job.owner {
-                    self.respond_provisional(turn, job.message, handle, job.transaction);
+                    self.respond_provisional(turn, job.received, handle, job.transaction);
                 }
                 self.jobs.provisional_done(id);
                 continue;
@@ -356,7 +380,7 @@ impl Core {
     pub(super) fn make_for<F: Frames, O: Outside>(
         &mut self,
         turn: &mut Turn<'_, F, O>,
-        (core, job, message): (CoreId, JobId, Message),
+        (core, job, received): (CoreId, JobId, Received),
         command: &Command<'_>,
         endpoint: EndpointIndex,
         half: Half,
@@ -369,6 +393,10 @@ impl Core {
         match create::begin(&mut self.calls, turn.now, &plan, command)? {
             Begun::Ready(_, created, entity) => {
                 self.note_entity(turn, endpoint, entity);
+                if half == Half::Whole {
+                    let domain = mgcp::domain_of(&self.plan, &command.endpoint)?;
+                    self.note_success(received, endpoint, domain);
+                }
                 self.must_tell(turn, core, Envelope::Made { job, created });
             }
             Begun::Opening(slot) => {
@@ -376,7 +404,7 @@ impl Core {
                     owner: Owner::There(core, job),
                     verb: Verb::Crcx,
                     transaction: command.id,
-                    message,
+                    received,
                     wait: Wait::Opening(slot, plan),
                     endpoint: Some(endpoint),
                     provisional_at: Time::NEVER,

@@ -25,7 +25,8 @@ mod respond;
 
 pub use announce::Announcement;
 pub use envelope::{Envelope, JobId, Message, SINGLE};
-pub use operator::{Answer, Ask, ConnectionView, EndpointView, Request, StateFilter};
+pub use lead::Administration;
+pub use operator::{Answer, Ask, ConnectionView, CoreView, EndpointView, FacilitiesView, Request, StateFilter, TransactionsView};
 pub use outside::{Frames, Origin, Outside, Turn};
 
 use crate::proto::base::{CoreId, Counter, Counters, NameKey, Rng, Time};
@@ -84,6 +85,8 @@ pub struct Core {
     lead: Option<Box<Lead>>,
     /// Whether new calls are refused.
     draining: bool,
+    /// Messages nobody needs any more, given back before the call returns.
+    finished: VecDeque<Message>,
     /// Envelopes to itself, delivered before the call returns.
     to_self: VecDeque<Envelope>,
     /// Envelopes that must arrive and found the ring full, in order.
@@ -126,6 +129,7 @@ impl Core {
             announcements: Announcements::new(),
             lead,
             draining: false,
+            finished: VecDeque::with_capacity(64),
             to_self: VecDeque::with_capacity(64),
             unsent: VecDeque::new(),
             unsent_retry: Time::NEVER,
@@ -142,14 +146,14 @@ impl Core {
     }
 
     /// New settings, for what comes and for timers already running.
-    pub fn set_settings(&mut self, settings: Arc<Settings>) {
+    pub fn set_settings(&mut self, now: Time, settings: Arc<Settings>) {
         let timers = settings.timers.transaction();
         self.history.set_timers(timers.t_hist, settings.timers.transaction_limit);
         self.outgoing.set_timers(timers);
         self.finals.set_timers(timers);
         self.detector.set_levels(settings.overload());
         if let Some(lead) = &mut self.lead {
-            lead.set_settings(&settings);
+            lead.set_settings(&self.plan, &settings, now);
         }
         self.calls.settings = settings.clone();
         self.settings = settings;
@@ -221,6 +225,16 @@ impl Core {
         }
     }
 
+    /// Sends `envelope` to every other core that owns endpoints.
+    fn tell_other_owners<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, envelope: Envelope) {
+        for ordinal in 0..self.plan.owners.len() {
+            let owner = self.plan.owner_at(ordinal);
+            if owner != self.id {
+                self.must_tell(turn, owner, envelope);
+            }
+        }
+    }
+
     /// Tries again to send what found the rings full. Envelopes for other cores than a full one's overtake.
     fn send_unsent<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>) {
         if self.unsent.is_empty() {
@@ -240,7 +254,9 @@ impl Core {
     /// Delivers what the core told itself, and hands out the next messages of datagrams whose message in hand is finished.
     fn deliver<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>) {
         loop {
-            if let Some(envelope) = self.to_self.pop_front() {
+            if let Some(message) = self.finished.pop_front() {
+                self.give_back(turn, message);
+            } else if let Some(envelope) = self.to_self.pop_front() {
                 self.take(turn, self.id, envelope);
             } else if let Some(datagram) = self.datagrams.next_ready() {
                 self.continue_datagram(turn, datagram);
@@ -269,7 +285,13 @@ impl Core {
             Envelope::Trigger { endpoint } => self.lead_trigger(turn, endpoint),
             Envelope::Entity { range, agent, port } => self.lead_entity(turn, range, agent, port),
             Envelope::Calls { count } => self.lead_calls(turn, from, count),
-            Envelope::Drain { on } => self.draining = on,
+            Envelope::Idle { range } => self.lead_idle(turn, range),
+            Envelope::Defect { facility, defect, on, at_once } => self.lead_defect(turn, facility, defect, on, at_once),
+            Envelope::NotifiedEntity { pattern, agent, port } => self.handle_notified_entity(&pattern, agent, port),
+            Envelope::Drain { on } => {
+                self.draining = on;
+                self.note_calls(turn);
+            }
         }
     }
 }

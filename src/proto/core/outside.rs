@@ -3,6 +3,7 @@
 use super::envelope::Envelope;
 use crate::proto::base::{CoreId, FrameRef, Time};
 use std::net::SocketAddr;
+use std::ops::Deref;
 
 /// Where a datagram came from and when.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -17,11 +18,13 @@ pub struct Origin {
 
 /// Received frames of all cores. A frame's bytes stay as they are until its owner is told that nobody reads it any more.
 pub trait Frames {
-    /// The datagram in `frame`.
-    fn bytes(&self, frame: FrameRef) -> &[u8];
+    /// A datagram while it is read; its frame must not be released before this is dropped.
+    type Datagram<'a>: Deref<Target = [u8]>
+    where
+        Self: 'a;
 
-    /// Where it came from.
-    fn origin(&self, frame: FrameRef) -> Origin;
+    /// The datagram in `frame` and where it came from; `None` when the frame holds none.
+    fn read(&self, frame: FrameRef) -> Option<(Self::Datagram<'_>, Origin)>;
 }
 
 /// Where output goes. Nothing here may block.

@@ -2,9 +2,8 @@
 //! `000` (RFC 3435 3.5.6, 4.3).
 
 use super::Core;
-use super::envelope::Message;
 use super::outside::{Frames, Origin, Outside, Turn};
-use super::receive::text;
+use super::receive::Received;
 use crate::proto::base::{AgentId, Counter, EndpointIndex, Time, TransactionId};
 use crate::proto::codec::mgcp::Response;
 use crate::proto::endpoint::{Connection, EntityId};
@@ -23,11 +22,12 @@ impl Core {
     pub(super) fn handle_response<F: Frames, O: Outside>(
         &mut self,
         turn: &mut Turn<'_, F, O>,
-        message: Message,
+        received: Received,
+        bytes: &[u8],
         code: u16,
         id: TransactionId,
     ) {
-        let Ok(response) = Response::parse(text(turn.frames, message)) else {
+        let Ok(response) = Response::parse(bytes) else {
             return self.counters.add(Counter::DroppedUnreadable);
         };
         let acknowledge = match self.outgoing.handle_response(turn.now, code, id, response.asks_confirmation()) {
@@ -46,7 +46,7 @@ impl Core {
             }
         };
         if acknowledge {
-            let Origin { from, local, .. } = turn.frames.origin(message.frame);
+            let Origin { from, local, .. } = received.origin;
             turn.out.transmit(from, local, |buffer| mgcp::write_acknowledgement(buffer, id));
         }
     }

@@ -3,38 +3,52 @@
 use super::Core;
 use super::datagrams::Datagram;
 use super::envelope::{Envelope, Message, SINGLE};
-use super::outside::{Frames, Outside, Turn};
-use crate::proto::base::{AgentId, CoreId, Counter, FrameRef, TransactionId};
+use super::outside::{Frames, Origin, Outside, Turn};
+use crate::proto::base::{AgentId, Counter, FrameRef, TransactionId};
 use crate::proto::codec::peek::{self, Peek};
+use crate::proto::mgcp::{self, Refused};
+
+/// A message and where it came from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Received {
+    pub message: Message,
+    pub origin: Origin,
+}
+
+impl Received {
+    /// A message that another core received.
+    pub fn of<F: Frames, O: Outside>(turn: &Turn<'_, F, O>, message: Message) -> Result<Received, Refused> {
+        turn.frames.read(message.frame).map(|(_, origin)| Received { message, origin }).ok_or(mgcp::CORE_SILENT)
+    }
+}
 
 impl Core {
     /// A received datagram. The core now holds the frame, and releases it when its last message is finished.
     pub fn handle_datagram<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, frame: FrameRef) {
-        self.counters.add(Counter::DatagramsReceived);
-        let origin = turn.frames.origin(frame);
-        self.detector.record(turn.now, turn.now.since(origin.arrival));
-        match self.settings.agent_at(origin.from.ip()) {
-            Some(agent) => self.open_datagram(turn, frame, agent),
-            None => {
-                self.counters.add(Counter::DroppedUnlistedSource);
-                turn.out.release(frame);
-            }
-        }
+        self.open_datagram(turn, frame);
         self.deliver(turn);
     }
 
-    fn open_datagram<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, frame: FrameRef, agent: AgentId) {
-        let bytes = turn.frames.bytes(frame);
-        let mut messages = peek::split(bytes);
+    fn open_datagram<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, frame: FrameRef) {
+        let frames = turn.frames;
+        let Some((datagram, origin)) = frames.read(frame) else {
+            return self.counters.add(Counter::EnvelopeStray);
+        };
+        self.detector.record(turn.now, turn.now.since(origin.arrival));
+        let message = Message { frame, start: 0, end: 0, datagram: SINGLE, agent: AgentId(0) };
+        let Some(agent) = self.settings.agent_at(origin.from.ip()) else {
+            self.counters.add(Counter::DroppedUnlistedSource);
+            return self.finish(message);
+        };
+        let mut messages = peek::split(&datagram);
         let Some((range, first)) = messages.next() else {
             self.counters.add(Counter::DroppedUnreadable);
-            turn.out.release(frame);
-            return;
+            return self.finish(message);
         };
-        let single = Message { frame, start: range.start as u16, end: range.end as u16, datagram: SINGLE, agent };
-        if messages.clone().next().is_none() {
-            self.route(turn, single, first);
-            return;
+        let message = Message { start: range.start as u16, end: range.end as u16, agent, ..message };
+        if messages.next().is_none() {
+            let bytes = datagram.get(range).unwrap_or_default();
+            return self.route(turn, Received { message, origin }, bytes, first);
         }
         let left = self.plan.limits.messages_per_datagram;
         match self.datagrams.insert(Datagram { frame, agent, next: 0, left }) {
@@ -43,39 +57,43 @@ impl Core {
             }
             None => {
                 self.counters.add(Counter::DroppedDatagramTable);
-                turn.out.release(frame);
+                self.finish(message);
             }
         }
     }
 
-    /// Hands out the next message of a datagram, or releases its frame when there is none.
+    /// Hands out the next message of a datagram, or gives up its frame when there is none.
     pub(super) fn continue_datagram<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, slot: u16) {
-        let Some(datagram) = self.datagrams.get_mut(slot) else { return };
-        let Datagram { frame, agent, next, left } = *datagram;
-        let rest = turn.frames.bytes(frame).get(next..).unwrap_or_default();
+        let frames = turn.frames;
+        let Some(in_hand) = self.datagrams.get_mut(slot) else { return };
+        let Datagram { frame, agent, next, left } = *in_hand;
+        let message = Message { frame, start: 0, end: 0, datagram: SINGLE, agent };
+        let Some((datagram, origin)) = frames.read(frame) else { return };
+        let rest = datagram.get(next..).unwrap_or_default();
         match peek::split(rest).next() {
             Some((range, peeked)) if left > 0 => {
-                datagram.next = next + range.end;
-                datagram.left -= 1;
-                let message = Message { frame, start: (next + range.start) as u16, end: (next + range.end) as u16, datagram: slot, agent };
-                self.route(turn, message, peeked);
+                let (start, end) = (next + range.start, next + range.end);
+                in_hand.next = end;
+                in_hand.left -= 1;
+                let message = Message { start: start as u16, end: end as u16, datagram: slot, ..message };
+                let bytes = datagram.get(start..end).unwrap_or_default();
+                self.route(turn, Received { message, origin }, bytes, peeked);
             }
             more => {
                 if more.is_some() {
                     self.counters.add(Counter::DroppedPiggybackLimit);
                 }
                 self.datagrams.remove(slot);
-                turn.out.release(frame);
+                self.finish(message);
             }
         }
     }
 
-    fn route<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, message: Message, peeked: Peek<'_>) {
+    fn route<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, received: Received, bytes: &[u8], peeked: Peek<'_>) {
         let home = match peeked {
             Peek::Unreadable => {
                 self.counters.add(Counter::DroppedUnreadable);
-                self.finish(turn, message);
-                return;
+                return self.finish(received.message);
             }
             Peek::Command { endpoint, .. } => self.plan.home(local_of(endpoint)),
             // The id of an acknowledgement is the agent's: it is looked up here first, if anything is remembered here.
@@ -83,37 +101,49 @@ impl Core {
             Peek::Response { id, .. } => self.plan.sender(id),
         };
         if home == self.id {
-            self.run(turn, message, peeked);
-        } else if self.tell(turn, home, Envelope::Message(message)) {
+            self.run(turn, received, bytes, peeked);
+        } else if self.tell(turn, home, Envelope::Message(received.message)) {
             self.counters.add(Counter::MessagesForwarded);
         } else {
-            self.finish(turn, message);
+            self.finish(received.message);
         }
     }
 
     /// A message another core received.
     pub(super) fn handle_message<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, message: Message) {
-        let peeked = Peek::at(text(turn.frames, message));
-        self.run(turn, message, peeked);
-    }
-
-    fn run<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, message: Message, peeked: Peek<'_>) {
-        match peeked {
-            Peek::Command { verb, id, endpoint } => self.handle_command(turn, message, verb, id, endpoint),
-            Peek::Response { code: 0, id } => {
-                self.handle_acknowledgement(turn, message.agent, id);
-                self.finish(turn, message);
+        let frames = turn.frames;
+        match frames.read(message.frame) {
+            Some((datagram, origin)) => {
+                let bytes = text(&datagram, message);
+                self.run(turn, Received { message, origin }, bytes, Peek::at(bytes));
             }
-            Peek::Response { code, id } => {
-                self.handle_response(turn, message, code, id);
-                self.finish(turn, message);
-            }
-            Peek::Unreadable => self.finish(turn, message),
+            None => self.counters.add(Counter::EnvelopeStray),
         }
     }
 
-    /// Nobody reads `message` any more: its datagram goes on, or its frame is free.
-    pub(super) fn finish<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, message: Message) {
+    fn run<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, received: Received, bytes: &[u8], peeked: Peek<'_>) {
+        match peeked {
+            Peek::Command { verb, id, endpoint } => self.handle_command(turn, received, bytes, verb, id, endpoint),
+            Peek::Response { code: 0, id } => {
+                self.handle_acknowledgement(turn, received.message.agent, id);
+                self.finish(received.message);
+            }
+            Peek::Response { code, id } => {
+                self.handle_response(turn, received, bytes, code, id);
+                self.finish(received.message);
+            }
+            Peek::Unreadable => self.finish(received.message),
+        }
+    }
+
+    /// Nobody needs `message` any more: before the present call returns, its datagram goes on, or its frame is given back. Not at
+    /// once, because the caller may still be reading it.
+    pub(super) fn finish(&mut self, message: Message) {
+        self.finished.push_back(message);
+    }
+
+    /// Gives back what was finished.
+    pub(super) fn give_back<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, message: Message) {
         let Message { frame, datagram, .. } = message;
         if frame.core == self.id {
             self.message_done(turn, frame, datagram);
@@ -136,16 +166,6 @@ impl Core {
             self.tell_other_owners(turn, Envelope::Confirm { agent, low: id, high: id });
         }
     }
-
-    /// Sends `envelope` to the other cores that own endpoints.
-    pub(super) fn tell_other_owners<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, envelope: Envelope) {
-        for ordinal in 0..self.plan.owners.len() {
-            let owner: CoreId = self.plan.owner_at(ordinal);
-            if owner != self.id {
-                self.must_tell(turn, owner, envelope);
-            }
-        }
-    }
 }
 
 /// The local part of a name as written: what stands before the last `@`.
@@ -156,7 +176,7 @@ pub(super) fn local_of(name: &[u8]) -> &[u8] {
     }
 }
 
-/// The bytes of one message.
-pub(super) fn text<F: Frames>(frames: &F, message: Message) -> &[u8] {
-    frames.bytes(message.frame).get(usize::from(message.start)..usize::from(message.end)).unwrap_or_default()
+/// The bytes of one message of a datagram.
+pub(super) fn text(datagram: &[u8], message: Message) -> &[u8] {
+    datagram.get(usize::from(message.start)..usize::from(message.end)).unwrap_or_default()
 }

@@ -1,16 +1,13 @@
 //! Responses: written straight into the transmit frame, remembered, and counted (RFC 3435 3.3, 3.5, 3.5.6).
 
 use super::Core;
-use super::envelope::Message;
 use super::outside::{Frames, Origin, Outside, Turn};
+use super::receive::Received;
 use crate::proto::base::{Counter, EndpointIndex, TransactionId};
 use crate::proto::codec::mgcp::Writer;
 use crate::proto::endpoint::Announcement as Told;
 use crate::proto::mgcp::{self, Calls, Outcome};
 use crate::proto::transaction::history;
-
-/// Room kept in a transmit frame for a RestartInProgress in front of the response.
-pub(crate) const ANNOUNCEMENT_ROOM: usize = 512;
 
 /// What the restart has to do with a response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,7 +23,7 @@ pub(super) enum Preface {
 /// A final response to write.
 pub(super) struct Final<'a> {
     /// The command.
-    pub message: Message,
+    pub received: Received,
     /// Its entry in the history; `None`: not remembered.
     pub handle: Option<history::Handle>,
     /// Its transaction.
@@ -40,16 +37,15 @@ pub(super) struct Final<'a> {
 impl Core {
     /// Sends the final response to a command of this core and remembers it.
     pub(super) fn respond<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, response: Final<'_>) {
-        let Final { message, handle, id, preface, outcome } = response;
+        let Final { received, handle, id, preface, outcome } = response;
         let asks_ack = handle.is_some_and(|handle| self.history.provisional_sent(handle));
         let code = outcome.code();
-        let written = self.respond_with(turn, message, handle, id, preface, |writer, calls| {
+        let written = self.respond_with(turn, received, handle, id, preface, |writer, calls| {
             mgcp::write_outcome(calls, writer, id, outcome, asks_ack);
         });
         self.counters.response(if written { code } else { mgcp::RESPONSE_TOO_LARGE.code });
         if asks_ack && let Some(handle) = handle {
-            let origin = turn.frames.origin(message.frame);
-            self.await_acknowledgement(turn.now, handle, message.agent, id, origin);
+            self.await_acknowledgement(turn.now, handle, received.message.agent, id, received.origin);
         }
     }
 
@@ -57,15 +53,15 @@ impl Core {
     pub(super) fn respond_with<F: Frames, O: Outside>(
         &mut self,
         turn: &mut Turn<'_, F, O>,
-        message: Message,
+        received: Received,
         handle: Option<history::Handle>,
         id: TransactionId,
         preface: Preface,
         write: impl FnOnce(&mut Writer<'_>, &Calls),
     ) -> bool {
         let now = turn.now;
-        let Origin { from, local, .. } = turn.frames.origin(message.frame);
-        let largest = self.settings.agent(message.agent).map_or(mgcp::SMALLEST_MAX_RESPONSE, |agent| agent.max_response);
+        let Origin { from, local, .. } = received.origin;
+        let largest = self.settings.agent(received.message.agent).map_or(mgcp::SMALLEST_MAX_RESPONSE, |agent| agent.max_response);
         let announcement = self.announcement_in_front(preface);
         let Core { calls, history, counters, scratch, announcements, plan, .. } = self;
         let mut fitted = true;
@@ -104,11 +100,11 @@ impl Core {
     pub(super) fn respond_again<F: Frames, O: Outside>(
         &mut self,
         turn: &mut Turn<'_, F, O>,
-        message: Message,
+        received: Received,
         handle: history::Handle,
         preface: Preface,
     ) {
-        let Origin { from, local, .. } = turn.frames.origin(message.frame);
+        let Origin { from, local, .. } = received.origin;
         let announcement = self.announcement_in_front(preface);
         let Core { history, announcements, plan, .. } = self;
         let sent = turn.out.transmit(from, local, |buffer| {
@@ -129,11 +125,11 @@ impl Core {
     pub(super) fn respond_provisional<F: Frames, O: Outside>(
         &mut self,
         turn: &mut Turn<'_, F, O>,
-        message: Message,
+        received: Received,
         handle: history::Handle,
         id: TransactionId,
     ) {
-        let Origin { from, local, .. } = turn.frames.origin(message.frame);
+        let Origin { from, local, .. } = received.origin;
         let sent = turn.out.transmit(from, local, |buffer| mgcp::write_provisional(buffer, id));
         if sent {
             self.history.note_provisional(handle);

@@ -131,6 +131,27 @@ fn a_provisional_response_means_long_repeats_and_a_long_wait() {
 }
 
 #[test]
+fn provisional_responses_without_end_do_not_move_the_end() {
+    // G-RTX-06: 60 s, though a 100 comes every second; G-PRV-04: and each puts the next copy off.
+    let mut machine = machine(steady());
+    let id = machine.send(Time::ZERO, CA, &addresses(1), 3, write).unwrap();
+    let (mut copies, mut end) = (0, None);
+    for millis in (0..70_000).step_by(10) {
+        let now = Time::from_millis(millis);
+        while let Some(due) = machine.poll(now) {
+            match due {
+                Due::Transmit { .. } => copies += 1,
+                Due::Unanswered { .. } => end = Some(millis),
+            }
+        }
+        if millis % 1000 == 100 {
+            machine.handle_response(now, 100, id, false);
+        }
+    }
+    assert_eq!((copies, end), (1, Some(60_000)));
+}
+
+#[test]
 fn a_final_ends_the_command_and_asks_for_000_when_it_carries_k() {
     // G-ACK-07: 100, then 200 with K:; the copy of that final, sent because our 000 was lost, is acknowledged again.
     let mut machine = machine(steady());
@@ -227,6 +248,7 @@ fn an_unreachable_address_is_left_but_a_forged_report_ends_nothing() {
     let log = run(&mut machine, Time::from_millis(700), Time::ZERO + 100 * S);
     assert!(copies(&log).len() >= 5 && end_of(&log).unwrap() > 15 * S);
     // A report older than the latest copy says nothing about it.
+    machine.handle_unreachable(Time::ZERO + 199 * S, address(0));
     machine.send(Time::ZERO + 200 * S, CA, &addresses(2), 0, write).unwrap();
     let log = run(&mut machine, Time::ZERO + 200 * S, Time::ZERO + 203 * S);
     assert!(copies(&log).iter().all(|c| c.1 == address(0)));

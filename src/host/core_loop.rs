@@ -1,0 +1,307 @@
+//! The loop of one core: one pinned thread that moves datagrams, envelopes and time into its [`Core`] and what comes out back.
+//!
+//! A core with sockets receives a batch, handles it, and flushes once. A core without (role `shard`) writes responses into frames of
+//! its own, which its transport core copies into send slots and gives back; its transport has no sockets and only sleeps. Nothing in
+//! the loop blocks but `Transport::sleep`, and that only when a whole turn found nothing to do.
+
+use super::clock::Clock;
+use super::cores::{Pulse, ToCore};
+use super::frame::{Datagram, FramePool, FrameTable, Meta};
+use super::ring::{Receiver, Sender};
+use super::transport::{BATCH, Stats, Transport, Waker};
+use crate::proto::base::{CoreId, Counter, Counters, FrameRef, Time};
+use crate::proto::core::{Core, Envelope, Frames, Origin, Outside, Request, Turn};
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// What travels in the rings between cores: what the machines say, and frames on their way out through a transport core.
+#[derive(Clone, Copy, Debug)]
+pub enum Entry {
+    /// Between the machines.
+    Envelope(Envelope),
+    /// Send the datagram in this frame.
+    Transmit(FrameRef),
+    /// It is sent: the frame is free.
+    Sent(FrameRef),
+}
+
+// Still one cache line.
+const _: () = assert!(size_of::<Entry>() <= 64);
+
+/// Entries of one ring taken per turn.
+const ENTRIES: usize = 128;
+/// How long at most a core sleeps, so that its beat shows that it lives.
+const SLEEP_MAX: Duration = Duration::from_millis(100);
+/// Turns between looks at the inbox of the control loop while busy.
+const INBOX_EVERY: u32 = 16;
+/// How often transport statistics go into the counters.
+const STATS_EVERY: Duration = Duration::from_millis(250);
+
+/// When a core without work stops looking for it and sleeps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Spin {
+    /// At once.
+    Off,
+    /// After so long without work.
+    For(Duration),
+    /// Never.
+    Always,
+}
+
+/// Where a core's datagrams leave.
+pub enum Exit {
+    /// Through its own sockets.
+    Sockets,
+    /// Through this transport core, from these frames.
+    Carrier(CoreId, FramePool),
+}
+
+/// The ring towards one other core.
+pub struct Outbox {
+    /// The ring.
+    pub ring: Sender<Entry>,
+    /// Ends the other core's sleep.
+    pub waker: Waker,
+}
+
+/// What the loop of a core is made of.
+pub struct CoreLoop {
+    /// The machine.
+    pub core: Core,
+    /// Its sockets, or what it sleeps in.
+    pub transport: Box<dyn Transport>,
+    /// Frames of all cores, to read.
+    pub table: Arc<FrameTable>,
+    /// Where its datagrams leave.
+    pub exit: Exit,
+    /// Rings towards the others, by core; none to itself.
+    pub outboxes: Vec<Option<Outbox>>,
+    /// Rings from the others.
+    pub inboxes: Vec<(CoreId, Receiver<Entry>)>,
+    /// From the control loop.
+    pub control: crossbeam::channel::Receiver<ToCore>,
+    /// Signs of life.
+    pub pulse: Arc<Pulse>,
+    /// Counters of the core.
+    pub counters: Arc<Counters>,
+    /// When to sleep.
+    pub spin: Spin,
+    /// The process clock.
+    pub clock: Clock,
+}
+
+impl CoreLoop {
+    /// Runs until the control loop says stop.
+    pub fn run(mut self) {
+        let mut batch = Vec::with_capacity(BATCH);
+        let mut requests: VecDeque<(Box<Request>, crossbeam::channel::Sender<Box<Request>>)> = VecDeque::new();
+        let mut port = Port {
+            transport: self.transport,
+            exit: self.exit,
+            outboxes: self.outboxes,
+            woken: Vec::new(),
+            carried: VecDeque::new(),
+            table: self.table.clone(),
+        };
+        let frames = TableFrames(self.table);
+        let mut last_work = Time::ZERO;
+        let mut stats = (Stats::default(), Time::ZERO);
+        let mut turns = 0u32;
+        loop {
+            batch.clear();
+            let now = port.transport.receive(BATCH, &mut batch);
+            self.pulse.beat.store(now.0, Ordering::Relaxed);
+            turns = turns.wrapping_add(1);
+            let mut worked = !batch.is_empty();
+            let mut turn = Turn { now, frames: &frames, out: &mut port };
+            for &frame in &batch {
+                self.core.handle_datagram(&mut turn, frame);
+            }
+            for (from, inbox) in &mut self.inboxes {
+                for _ in 0..ENTRIES {
+                    let Some(entry) = inbox.receive() else { break };
+                    worked = true;
+                    match entry {
+                        Entry::Envelope(envelope) => self.core.handle_envelope(&mut turn, *from, envelope),
+                        Entry::Transmit(frame) => turn.out.carry(frame),
+                        Entry::Sent(frame) => turn.out.sent(frame),
+                    }
+                }
+            }
+            if turns.is_multiple_of(INBOX_EVERY) || !worked {
+                while let Ok(message) = self.control.try_recv() {
+                    worked = true;
+                    match message {
+                        ToCore::Request(request, reply) => requests.push_back((request, reply)),
+                        ToCore::Settings(settings) => self.core.set_settings(now, settings),
+                        ToCore::Hold(time) => hold(time),
+                        ToCore::Stop => return self.pulse.ended.store(true, Ordering::Release),
+                    }
+                }
+                if now.since(stats.1) > STATS_EVERY {
+                    let latest = turn.out.transport.stats();
+                    latest.publish(&stats.0, &self.counters);
+                    stats = (latest, now);
+                }
+            }
+            if let Some((mut request, reply)) = requests.pop_front() {
+                worked = true;
+                if self.core.handle_request(&mut turn, &mut request) {
+                    // Who asked may have gone.
+                    let _ = reply.send(request);
+                } else {
+                    requests.push_back((request, reply));
+                }
+            }
+            self.core.handle_time(&mut turn);
+            port.flush();
+            if worked {
+                last_work = now;
+                self.pulse.turns.fetch_add(1, Ordering::Relaxed);
+                continue;
+            }
+            let spins = match self.spin {
+                Spin::Off => false,
+                Spin::For(time) => now.since(last_work) < time,
+                Spin::Always => true,
+            };
+            let deadline = self.core.deadline();
+            if spins || deadline <= now || !port.carried.is_empty() {
+                std::hint::spin_loop();
+                continue;
+            }
+            let timeout = deadline.since(now).min(SLEEP_MAX);
+            let (inboxes, control) = (&self.inboxes, &self.control);
+            let mut idle = || control.is_empty() && inboxes.iter().all(|(_, inbox)| inbox.is_empty());
+            port.transport.sleep(Some(timeout), &mut idle);
+        }
+    }
+}
+
+/// A test's order to stand still, as a stuck core would.
+#[allow(clippy::disallowed_methods)]
+fn hold(time: Duration) {
+    std::thread::sleep(time);
+}
+
+/// Frames as the machine reads them.
+struct TableFrames(Arc<FrameTable>);
+
+impl Frames for TableFrames {
+    type Datagram<'a> = Datagram<'a>;
+
+    #[inline]
+    fn read(&self, frame: FrameRef) -> Option<(Datagram<'_>, Origin)> {
+        let datagram = self.0.read(frame)?;
+        let Meta { from, arrival, local, .. } = *datagram.meta();
+        Some((datagram, Origin { from, local, arrival }))
+    }
+}
+
+/// The way out of a core.
+struct Port {
+    transport: Box<dyn Transport>,
+    exit: Exit,
+    outboxes: Vec<Option<Outbox>>,
+    /// Cores that got something this turn and are woken when it ends.
+    woken: Vec<CoreId>,
+    /// Frames of other cores that wait for a send slot.
+    carried: VecDeque<FrameRef>,
+    table: Arc<FrameTable>,
+}
+
+impl Port {
+    fn push(&mut self, to: CoreId, entry: Entry) -> bool {
+        let Some(Some(outbox)) = self.outboxes.get_mut(usize::from(to.0)) else { return false };
+        let sent = outbox.ring.send(entry).is_ok();
+        if sent && !self.woken.contains(&to) {
+            self.woken.push(to);
+        }
+        sent
+    }
+
+    /// A shard's datagram.
+    fn carry(&mut self, frame: FrameRef) {
+        self.carried.push_back(frame);
+    }
+
+    /// The transport core has sent a datagram of this core.
+    fn sent(&mut self, frame: FrameRef) {
+        if let Exit::Carrier(_, pool) = &mut self.exit {
+            let released = pool.release(frame);
+            debug_assert!(released, "a frame comes back once");
+        }
+    }
+
+    fn flush(&mut self) {
+        while let Some(&frame) = self.carried.front() {
+            let Some(slot) = self.transport.reserve() else { break };
+            let table = Arc::clone(&self.table);
+            match table.read(frame) {
+                Some(datagram) => {
+                    let buffer = self.transport.buffer(&slot);
+                    let length = datagram.len().min(buffer.len());
+                    buffer[..length].copy_from_slice(&datagram[..length]);
+                    let Meta { from: to, local, .. } = *datagram.meta();
+                    self.transport.send(slot, length, to, local);
+                }
+                None => self.transport.abandon(slot),
+            }
+            if !self.push(frame.core, Entry::Sent(frame)) {
+                // Its ring is full: the frame goes back in a later turn, and is sent a second time, which datagrams may be.
+                break;
+            }
+            self.carried.pop_front();
+        }
+        self.transport.flush();
+        while let Some(core) = self.woken.pop() {
+            if let Some(Some(outbox)) = self.outboxes.get(usize::from(core.0)) {
+                outbox.waker.wake();
+            }
+        }
+    }
+}
+
+impl Outside for Port {
+    fn transmit(&mut self, to: SocketAddr, local: u8, write: impl FnOnce(&mut [u8]) -> usize) -> bool {
+        match &mut self.exit {
+            Exit::Sockets => {
+                let Some(slot) = self.transport.reserve() else { return false };
+                let length = write(self.transport.buffer(&slot));
+                match length {
+                    0 => self.transport.abandon(slot),
+                    _ => self.transport.send(slot, length, to, local),
+                }
+                true
+            }
+            Exit::Carrier(carrier, pool) => {
+                let carrier = *carrier;
+                let fill = |buffer: &mut [u8]| Meta { from: to, local, arrival: Time::ZERO, start: 0, len: write(buffer) as u32 };
+                let Some(frame) = pool.fill(fill) else { return false };
+                if !self.push(carrier, Entry::Transmit(frame)) {
+                    self.sent(frame);
+                }
+                true
+            }
+        }
+    }
+
+    fn forward(&mut self, to: CoreId, envelope: Envelope) -> bool {
+        self.push(to, Entry::Envelope(envelope))
+    }
+
+    fn release(&mut self, frame: FrameRef) {
+        self.transport.release(frame);
+    }
+}
+
+/// Counts a core's end by panic, which the control loop sees.
+pub fn guard(pulse: &Pulse, counters: &Counters, run: impl FnOnce()) {
+    if std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err() {
+        counters.add(Counter::CorePanics);
+    }
+    pulse.ended.store(true, Ordering::Release);
+}

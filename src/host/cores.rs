@@ -1,0 +1,144 @@
+//! The handle of the control loop on the running cores: it asks and orders, and waits a bounded time for the answers.
+
+use super::transport::Waker;
+use crate::proto::base::{CoreId, Counters, Time};
+use crate::proto::core::{Answer, Ask, Request};
+use crate::proto::plan::{Plan, Settings};
+use crossbeam::channel::{Receiver, Sender, bounded};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// How long a core may take to answer an operator.
+pub const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+/// Operators' requests a core keeps waiting.
+pub const REQUESTS: usize = 64;
+
+/// What the control loop hands to a core.
+pub enum ToCore {
+    /// A request and where its answer goes.
+    Request(Box<Request>, Sender<Box<Request>>),
+    /// New settings.
+    Settings(Arc<Settings>),
+    /// Stand still for so long, as a stuck core would: for tests.
+    Hold(Duration),
+    /// End.
+    Stop,
+}
+
+/// What a core tells the control loop without being asked.
+#[derive(Default)]
+pub struct Pulse {
+    /// When it last went round its loop, in nanoseconds of the process clock.
+    pub beat: AtomicU64,
+    /// Turns of its loop.
+    pub turns: AtomicU64,
+    /// Whether it has ended.
+    pub ended: AtomicBool,
+}
+
+/// One core, from outside.
+pub struct CorePort {
+    /// Which.
+    pub core: CoreId,
+    /// The CPU it is pinned to.
+    pub cpu: Option<usize>,
+    /// What it counts.
+    pub counters: Arc<Counters>,
+    /// Its signs of life.
+    pub pulse: Arc<Pulse>,
+    pub(super) inbox: Sender<ToCore>,
+    pub(super) waker: Waker,
+}
+
+/// All cores.
+pub struct Cores {
+    /// One port per core, by its number.
+    pub ports: Vec<CorePort>,
+    /// The plan they run by.
+    pub plan: Arc<Plan>,
+}
+
+/// A core did not answer in time, or its inbox is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Silent(pub CoreId);
+
+impl std::fmt::Display for Silent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "core {} does not answer", self.0.0)
+    }
+}
+
+impl Cores {
+    /// Asks one core and waits for its answer.
+    ///
+    /// # Errors
+    /// When it does not come within [`ANSWER_WITHIN`].
+    pub fn ask(&self, core: CoreId, ask: Ask) -> Result<Answer, Silent> {
+        let (sender, receiver) = bounded(1);
+        self.send(core, ask, sender)?;
+        wait(core, &receiver)
+    }
+
+    /// Asks every core that owns endpoints, all at once, in the order of the cores.
+    pub fn ask_owners(&self, ask: &Ask) -> Vec<(CoreId, Result<Answer, Silent>)> {
+        let asked = self.plan.owners.iter().map(|&core| {
+            let (sender, receiver) = bounded(1);
+            (core, self.send(core, ask.clone(), sender).map(|()| receiver))
+        });
+        let asked: Vec<_> = asked.collect();
+        asked.into_iter().map(|(core, receiver)| (core, receiver.and_then(|receiver| wait(core, &receiver)))).collect()
+    }
+
+    /// Makes a core stand still for `time`, to see what the others do then.
+    ///
+    /// # Errors
+    /// When its inbox is full, or there is no such core.
+    pub fn hold(&self, core: CoreId, time: Duration) -> Result<(), Silent> {
+        let port = self.ports.get(usize::from(core.0)).ok_or(Silent(core))?;
+        port.inbox.try_send(ToCore::Hold(time)).map_err(|_| Silent(core))?;
+        port.waker.wake();
+        Ok(())
+    }
+
+    /// Tells every core to end.
+    pub fn stop(&self) {
+        for port in &self.ports {
+            // A core whose inbox is full is stuck; the process ends without it.
+            let _ = port.inbox.try_send(ToCore::Stop);
+            port.waker.wake();
+        }
+    }
+
+    /// Gives every core new settings. A core that is silent finds them when it goes on.
+    ///
+    /// # Errors
+    /// The first core whose inbox is full; the others have them.
+    pub fn set_settings(&self, settings: &Arc<Settings>) -> Result<(), Silent> {
+        let full = self.ports.iter().filter(|port| {
+            let sent = port.inbox.try_send(ToCore::Settings(settings.clone())).is_ok();
+            port.waker.wake();
+            !sent
+        });
+        full.map(|port| port.core).last().map_or(Ok(()), |core| Err(Silent(core)))
+    }
+
+    /// Cores that have not gone round their loop for longer than `limit`.
+    pub fn stalled(&self, now: Time, limit: Duration) -> impl Iterator<Item = (CoreId, Duration)> + '_ {
+        self.ports.iter().filter_map(move |port| {
+            let silent_for = now.since(Time(port.pulse.beat.load(Ordering::Relaxed)));
+            (silent_for > limit).then_some((port.core, silent_for))
+        })
+    }
+
+    fn send(&self, core: CoreId, ask: Ask, reply: Sender<Box<Request>>) -> Result<(), Silent> {
+        let port = self.ports.get(usize::from(core.0)).ok_or(Silent(core))?;
+        port.inbox.try_send(ToCore::Request(Box::new(Request::new(ask)), reply)).map_err(|_| Silent(core))?;
+        port.waker.wake();
+        Ok(())
+    }
+}
+
+fn wait(core: CoreId, receiver: &Receiver<Box<Request>>) -> Result<Answer, Silent> {
+    receiver.recv_timeout(ANSWER_WITHIN).map(|request| request.answer).map_err(|_| Silent(core))
+}
