@@ -80,7 +80,9 @@ impl Gateway {
             ports.push(port);
             let part = parts.take(core, core_plan.role);
             let (plan, settings, ready) = (plan.clone(), settings.clone(), ready_sender.clone());
-            let (kind, cpu, spin) = (transport.kind, usize::from(core_plan.cpu), spin(config.cores.busy_poll));
+            // A shard has no sockets: its transport only sleeps, and io_uring has nothing to do without sockets.
+            let kind = if core_plan.role == Role::Shard { Kind::Mmsg } else { transport.kind };
+            let (cpu, spin) = (usize::from(core_plan.cpu), spin(config.cores.busy_poll));
             let card = sim_card(config, &plan, core)?;
             let seed = entropy::seed().context("no randomness from the kernel")?[0];
             let thread = std::thread::Builder::new().name(format!("core-{}", core.0));
