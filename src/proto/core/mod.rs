@@ -25,7 +25,7 @@ mod respond;
 
 pub use announce::Announcement;
 pub use envelope::{Envelope, JobId, Message, SINGLE};
-pub use operator::{Answer, Ask, ConnectionView, EndpointView, Request, StateFilter};
+pub use operator::{Answer, Ask, ConnectionView, CoreView, EndpointView, Request, SpanView, StateFilter, TransactionsView};
 pub use outside::{Frames, Origin, Outside, Turn};
 
 use crate::proto::base::{CoreId, Counter, Counters, NameKey, Rng, Time};
