@@ -100,7 +100,10 @@ mod tests {
             match check_text(&text, "mutant", &facts) {
                 Ok((config, plan)) => {
                     accepted += 1;
-                    assert_eq!(config.lines().map(|line| line.endpoints).sum::<u32>(), plan.cores.iter().map(|core| core.endpoints).sum());
+                    assert_eq!(
+                        config.lines().map(|line| line.endpoints).sum::<u32>(),
+                        plan.cores.iter().map(|core| core.endpoints).sum::<u32>()
+                    );
                     assert!(!plan.to_string().is_empty() && diff(&config, &Config::default_embedded()).len() < 5000);
                 }
                 Err(errors) => {

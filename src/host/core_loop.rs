@@ -136,7 +136,7 @@ impl CoreLoop {
                     worked = true;
                     match message {
                         ToCore::Request(request, reply) => requests.push_back((request, reply)),
-                        ToCore::Settings(settings) => self.core.set_settings(settings),
+                        ToCore::Settings(settings) => self.core.set_settings(now, settings),
                         ToCore::Hold(time) => hold(time),
                         ToCore::Stop => return self.pulse.ended.store(true, Ordering::Release),
                     }

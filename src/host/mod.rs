@@ -2,6 +2,7 @@
 //!
 //! `unsafe` lives in [`frame`] and in `transport::{sys, mmsg, uring}` only, behind safe surfaces.
 
+pub mod boot;
 pub mod clock;
 pub mod control;
 pub mod core_loop;

@@ -1,1 +1,232 @@
-//! (being written)
+//! `tollgate load`: plays the call agent against a gateway and measures it.
+//!
+//! The agent itself is [`crate::proto::agent`]; here are its socket, its clock, its schedule and its report. One thread: it
+//! receives, starts what is due, sends, and spins while answers are expected soon.
+//!
+//! * [`pace`]: open and closed loop. * [`sender`]: runs of datagrams, losses on purpose. * [`socket`]: system calls. * [`report`]: figures.
+
+pub mod clock;
+pub mod pace;
+pub mod report;
+mod run;
+pub mod sender;
+pub mod socket;
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+
+use self::pace::Loop;
+use crate::proto::agent::{Scenario, Settings, Timers, pattern};
+
+/// Commands are filled with blanks to a multiple of this, so that those of a verb have equal lengths and leave in one run.
+const PAD_TO: usize = 32;
+
+/// Arguments of `tollgate load`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Args {
+    /// The gateway's addresses, the preferred one first.
+    #[arg(long, value_name = "A:P[,A:P]", value_delimiter = ',', default_value = "127.0.0.1:2427")]
+    pub target: Vec<SocketAddr>,
+    /// The address to play the call agent at.
+    #[arg(long, value_name = "A:P", default_value = "127.0.0.1:2727")]
+    pub listen: SocketAddr,
+    /// What to send: calls (CRCX, MDCX, hold, DLCX), audits (AUEP, AUCX), or both.
+    #[arg(long, value_enum)]
+    pub scenario: ScenarioName,
+    /// Open loop: commands per second by schedule, whatever the gateway does.
+    #[arg(long, value_name = "N", conflicts_with = "window", required_unless_present = "window")]
+    pub rate: Option<f64>,
+    /// Closed loop: commands outstanding.
+    #[arg(long, value_name = "N")]
+    pub window: Option<usize>,
+    /// Seconds during which commands are started.
+    #[arg(long, value_name = "S")]
+    pub duration: f64,
+    /// The endpoints, without their domain.
+    #[arg(long, value_name = "PATTERN", default_value = "ds/ds3-1/ds1-[1-28]/[1-24]")]
+    pub endpoints: String,
+    /// The domain of the endpoint names.
+    #[arg(long, value_name = "NAME", default_value = "tgw.example.net")]
+    pub domain: String,
+    /// How long a call is held, in milliseconds.
+    #[arg(long, value_name = "MS", default_value_t = 0)]
+    pub hold: u64,
+    /// Calls that stay up beside the load.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub standing: usize,
+    /// Probability that a datagram is lost, each way.
+    #[arg(long, value_name = "P", default_value_t = 0.0)]
+    pub loss: f64,
+    /// Probability that a datagram is doubled, each way.
+    #[arg(long, value_name = "P", default_value_t = 0.0)]
+    pub duplicate: f64,
+    /// Seed of everything random; drawn when not given.
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Check responses, and audit at the end that nothing is left.
+    #[arg(long, value_name = "YES", default_value_t = true, action = clap::ArgAction::Set)]
+    pub verify: bool,
+    /// Print one JSON object instead of the table.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What to send.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum ScenarioName {
+    /// Calls.
+    Call,
+    /// Audits.
+    Audit,
+    /// One audit to three commands of calls.
+    Mixed,
+}
+
+impl ScenarioName {
+    fn name(self) -> &'static str {
+        match self {
+            ScenarioName::Call => "call",
+            ScenarioName::Audit => "audit",
+            ScenarioName::Mixed => "mixed",
+        }
+    }
+
+    fn scenario(self) -> Scenario {
+        match self {
+            ScenarioName::Call => Scenario::Call,
+            ScenarioName::Audit => Scenario::Audit,
+            ScenarioName::Mixed => Scenario::Mixed,
+        }
+    }
+}
+
+/// What the arguments mean.
+#[derive(Debug)]
+struct Plan {
+    settings: Settings,
+    kind: Loop,
+    duration: Duration,
+    seed: u64,
+}
+
+impl Args {
+    fn plan(&self) -> anyhow::Result<Plan> {
+        for (name, probability) in [("loss", self.loss), ("duplicate", self.duplicate)] {
+            if !(0.0..=1.0).contains(&probability) {
+                bail!("--{name} {probability}: must be from 0.0 to 1.0");
+            }
+        }
+        let Some(duration) = Duration::try_from_secs_f64(self.duration).ok().filter(|d| !d.is_zero()) else {
+            bail!("--duration {}: must be a number of seconds above 0", self.duration);
+        };
+        let kind = match (self.rate, self.window) {
+            (Some(rate), None) if rate > 0.0 && rate <= 1e8 => Loop::Rate(rate),
+            (None, Some(window)) if window > 0 => Loop::Window(window),
+            (Some(rate), None) => bail!("--rate {rate}: must be above 0 and at most 100,000,000"),
+            _ => bail!("either --rate or --window, above 0"),
+        };
+        let with_domain = |names: Vec<String>| names.into_iter().map(|name| format!("{name}@{}", self.domain)).collect::<Vec<_>>();
+        let name_of_pattern = || format!("--endpoints {}", self.endpoints);
+        let endpoints = with_domain(pattern::expand(&self.endpoints).with_context(name_of_pattern)?);
+        let clearing = with_domain(pattern::clearing_names(&self.endpoints).with_context(name_of_pattern)?);
+        if self.domain.is_empty() || self.domain.len() > 255 || !self.domain.bytes().all(|b| b.is_ascii_graphic()) {
+            bail!("--domain {}: must be 1 to 255 characters without blanks", self.domain);
+        }
+        if self.target.iter().any(|target| target.is_ipv4() != self.listen.is_ipv4()) {
+            bail!("--target and --listen must be of one address family");
+        }
+        let usable = if self.scenario == ScenarioName::Audit { endpoints.len() } else { endpoints.len() - 1 };
+        if self.standing > usable {
+            bail!("--standing {}: the pattern has {} endpoints, and calls need one beside them", self.standing, endpoints.len());
+        }
+        Ok(Plan {
+            settings: Settings {
+                gateway: self.target.clone(),
+                // An endpoint has at most one command outstanding.
+                transactions_max: endpoints.len(),
+                endpoints,
+                clearing,
+                scenario: self.scenario.scenario(),
+                hold: Duration::from_millis(self.hold),
+                standing: self.standing,
+                pad_to: PAD_TO,
+                verify: self.verify,
+                timers: Timers::default(),
+            },
+            kind,
+            duration,
+            seed: self.seed.unwrap_or_else(random_seed),
+        })
+    }
+}
+
+/// Runs the load; the exit code is 0 when no check failed, 1 when one did, 2 when the arguments make no sense.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let plan = match args.plan() {
+        Ok(plan) => plan,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            return Ok(ExitCode::from(2));
+        }
+    };
+    let (recorder, facts) = run::run(&args, &plan)?;
+    if args.json {
+        println!("{}", report::json(&recorder, &facts));
+    } else {
+        print!("{}", report::table(&recorder, &facts));
+    }
+    Ok(if recorder.failures() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// A seed from the standard library's per-process random keys.
+fn random_seed() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one("seed")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Program {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn plan(line: &str) -> Result<Plan, String> {
+        let words = std::iter::once("load").chain(line.split_whitespace());
+        Program::try_parse_from(words).map_err(|e| e.to_string())?.args.plan().map_err(|e| format!("{e:#}"))
+    }
+
+    #[test]
+    fn defaults_are_those_of_the_embedded_gateway() {
+        let plan = plan("--scenario call --rate 20000 --duration 10").unwrap();
+        assert_eq!((plan.settings.endpoints.len(), plan.kind, plan.duration), (672, Loop::Rate(20_000.0), Duration::from_secs(10)));
+        assert_eq!(plan.settings.gateway, ["127.0.0.1:2427".parse().unwrap()]);
+        assert_eq!(plan.settings.clearing[0], "ds/ds3-1/ds1-1/*@tgw.example.net");
+        assert!(plan.settings.verify);
+    }
+
+    #[test]
+    fn senseless_arguments_are_refused() {
+        for (line, word) in [
+            ("--scenario call --duration 1", "--rate"),
+            ("--scenario call --rate 1 --window 1 --duration 1", "cannot be used"),
+            ("--scenario call --rate 0 --duration 1", "--rate 0"),
+            ("--scenario call --rate 1 --duration 0", "--duration"),
+            ("--scenario call --window 4 --duration 1 --loss 1.5", "--loss"),
+            ("--scenario call --window 4 --duration 1 --endpoints ds/*", "--endpoints"),
+            ("--scenario call --window 4 --duration 1 --endpoints a[1-4] --standing 4", "--standing"),
+            ("--scenario call --window 4 --duration 1 --target [::1]:2427", "family"),
+            ("--scenario rest --window 4 --duration 1", "rest"),
+        ] {
+            let error = plan(line).expect_err(line);
+            assert!(error.contains(word), "{line}: {error}");
+        }
+    }
+}

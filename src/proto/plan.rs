@@ -9,6 +9,7 @@ use crate::proto::overload::Levels;
 use crate::proto::transaction::{self, history, outgoing};
 use crate::proto::trunk::{Topology, placement};
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The smallest `max_response`, in bytes: MGCP datagrams of 4000 bytes must be supported (RFC 3435 3.5.4).
@@ -20,7 +21,7 @@ pub const LARGEST_DATAGRAM: u16 = 65_507;
 #[derive(Debug)]
 pub struct Plan {
     /// The endpoints and their names.
-    pub topology: Topology,
+    pub topology: Arc<Topology>,
     /// Per span of the topology: how it starts.
     pub spans: Vec<SpanPlan>,
     /// The domain names the gateway answers to; the first is the one it uses of its own accord. Lower case.
@@ -243,6 +244,16 @@ impl Timers {
             rto_max: self.rto_max,
             longtran: self.long_transaction,
             jitter: true,
+        }
+    }
+}
+
+impl AgentSettings {
+    /// Its notified entity at `port`, as written in `N:`; at its provisioned port when that is 0.
+    pub fn entity_at(&self, port: u16) -> String {
+        match self.entity.rsplit_once(':') {
+            Some((host, _)) if port != 0 => format!("{host}:{port}"),
+            _ => self.entity.clone(),
         }
     }
 }

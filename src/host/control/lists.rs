@@ -4,16 +4,18 @@ use super::names::{self, endpoint_name, facility_name};
 use super::protocol::{Failure, FailureKind, What};
 use super::view::{
     AgentRow, AlarmRow, Body, ConnectionRow, CoreLoad, CoreRow, CounterRow, Counters, EndpointRow, HistoryRow, List, OwnRow, Row, SpanRow,
-    Transactions,
+    SpanUsage, Transactions,
 };
 use super::{Gateway, lead};
 use crate::config::{self, Sources};
 use crate::proto::base::counters::RESPONSE_CODES;
 use crate::proto::base::{CoreId, Counter, EndpointIndex};
-use crate::proto::core::{Answer, Ask, ConnectionView, EndpointView, SpanView, StateFilter};
+use crate::proto::core::{Answer, Ask, ConnectionView, EndpointView, FacilitiesView, SpanView, StateFilter};
 use crate::proto::endpoint::{Announcement, Law, Remote};
 use crate::proto::plan::Plan;
+use crate::proto::restart::{self, Admin};
 use crate::proto::trunk::{Facility, FacilityKind, Selection, SpanIndex};
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 impl Gateway {
@@ -22,7 +24,7 @@ impl Gateway {
         Ok(match what {
             What::Cores => Body::Cores(pick(self.core_rows(silent), name, state)?),
             What::Spans => Body::Spans(pick(self.span_rows(silent), name, state)?),
-            What::Alarms => Body::Alarms(pick(self.alarm_rows()?, name, state)?),
+            What::Alarms => Body::Alarms(pick(self.alarm_rows(silent), name, state)?),
             What::Endpoints => Body::Endpoints(self.endpoints(name, state, silent)?),
             What::Endpoint => Body::Endpoint(self.endpoint(name, silent)?),
             What::Connections => Body::Connections(self.connections(name, state, silent)?),
@@ -72,35 +74,47 @@ impl Gateway {
 
     fn span_rows(&self, silent: &mut Vec<u8>) -> Vec<SpanRow> {
         let plan = &self.cores.plan;
-        let mut views: Vec<Option<SpanView>> = vec![None; plan.topology.spans().len()];
+        let mut usage: Vec<Option<SpanUsage>> = vec![None; plan.topology.spans().len()];
         for (_, answer) in self.ask_owners(&Ask::Spans, silent) {
             let Answer::Spans(list) = answer else { continue };
-            for view in list {
-                if let Some(place) = views.get_mut(usize::from(view.span.0)) {
-                    *place = Some(view);
+            for SpanView { span, in_service, busy, connections, .. } in list {
+                if let Some(place) = usage.get_mut(usize::from(span.0)) {
+                    *place = Some(SpanUsage { in_service, busy, connections });
                 }
             }
         }
-        let mut rows = Vec::new();
-        for facility in in_order(plan) {
-            let view = match facility {
-                Facility::Span(span) => views.get(usize::from(span.0)).copied().flatten(),
-                Facility::T3(t3) => plan.topology.t3_spans(t3).map(|span| views.get(usize::from(span)).copied().flatten()).reduce(sum).flatten(),
+        let states = self.states(plan.topology.select_all(), silent);
+        let facilities = self.facilities(silent);
+        let row = |facility| {
+            let usage = match facility {
+                Facility::Span(span) => usage.get(usize::from(span.0)).copied().flatten(),
+                Facility::T3(t3) => {
+                    let spans = plan.topology.t3_spans(t3).map(|span| usage.get(usize::from(span)).copied().flatten());
+                    spans.reduce(|a, b| Some(sum(a?, b?))).flatten()
+                }
             };
-            rows.push(span_row(plan, facility, view));
-        }
-        rows
+            span_row(plan, facility, usage, &states, facilities.as_ref())
+        };
+        in_order(plan).into_iter().map(row).collect()
     }
 
-    /// Facilities that failed, then cores that are silent.
-    fn alarm_rows(&self) -> Result<Vec<AlarmRow>, Failure> {
-        let mut rows = lead::alarms(self)?;
-        let alarm = self.config().limits.stall_alarm;
-        for (core, silence) in self.cores.stalled(self.clock.now(), alarm) {
+    /// Cores that are silent, facilities that failed, restart messages an agent refused.
+    fn alarm_rows(&self, silent: &mut Vec<u8>) -> Vec<AlarmRow> {
+        let (config, now) = (self.config(), self.clock.now());
+        let mut rows = Vec::new();
+        for (core, silence) in self.cores.stalled(now, config.limits.stall_alarm) {
             let what = format!("silent for {} ms: what it owns is not served", silence.as_millis());
             rows.push(AlarmRow { name: format!("core {}", core.0), severity: "critical".into(), what, age_s: silence.as_secs() });
         }
-        Ok(rows)
+        if let Some(view) = self.facilities(silent) {
+            rows.extend(view.alarms.iter().map(|alarm| lead::alarm_row(&self.cores.plan, now, alarm)));
+            for (announcement, agent, port) in &view.announcements {
+                let row = lead::restart_row(&self.cores.plan, now, announcement, *port);
+                let agent = config.agents.get(usize::from(agent.0)).map_or("an agent", |agent| &agent.name);
+                rows.extend(lead::refused_row(agent, &row));
+            }
+        }
+        rows
     }
 
     /// The endpoints a name stands for, or those whose names fit a pattern.
@@ -119,7 +133,8 @@ impl Gateway {
             }
         }
         views.sort_by_key(|(_, view)| view.endpoint);
-        let rows = views.iter().map(|(core, view)| endpoint_row(&self.cores.plan, *core, view)).collect();
+        let states = self.states(selection, silent);
+        let rows = views.iter().map(|(core, view)| self.endpoint_row(*core, view, states.get(&view.endpoint))).collect();
         pick(rows, pattern, state)
     }
 
@@ -131,10 +146,9 @@ impl Gateway {
         let unanswered = || Failure::new(FailureKind::Silent, format!("core {}, which owns {name}, does not answer", core.0));
         let selection = plan.topology.selection_of(endpoint).ok_or_else(unanswered)?;
         let answer = self.ask(&[core], &Ask::Endpoints(selection, StateFilter::All), silent).pop();
-        match answer {
-            Some((core, Answer::Endpoints(views))) => views.first().map(|view| endpoint_row(plan, core, view)).ok_or_else(unanswered),
-            _ => Err(unanswered()),
-        }
+        let Some((core, Answer::Endpoints(views))) = answer else { return Err(unanswered()) };
+        let states = self.states(selection, silent);
+        views.first().map(|view| self.endpoint_row(core, view, states.get(&endpoint))).ok_or_else(unanswered)
     }
 
     fn connections(&self, name: Option<&str>, state: Option<&str>, silent: &mut Vec<u8>) -> Result<List<ConnectionRow>, Failure> {
@@ -151,8 +165,10 @@ impl Gateway {
 
     fn agent_rows(&self, silent: &mut Vec<u8>) -> Vec<AgentRow> {
         let (_, own) = self.own_and_history(silent);
-        let config = self.config();
-        let row = |agent: &config::Agent| {
+        let (config, now) = (self.config(), self.clock.now());
+        let announcements = self.facilities(silent).map(|view| view.announcements).unwrap_or_default();
+        let row = |(place, agent): (usize, &config::Agent)| {
+            let told = announcements.iter().filter(|(_, to, _)| usize::from(to.0) == place);
             let mine = || own.iter().filter(|own| own.agent == agent.name);
             AgentRow {
                 name: agent.name.clone(),
@@ -166,9 +182,10 @@ impl Gateway {
                 unanswered: mine().count() as u32,
                 copies_max: mine().map(|own| own.copies).max().unwrap_or(0),
                 oldest_ms: mine().filter_map(|own| own.age_ms).max().unwrap_or(0),
+                restarts: told.map(|(view, _, port)| lead::restart_row(&self.cores.plan, now, view, *port)).collect(),
             }
         };
-        config.agents.iter().map(row).collect()
+        config.agents.iter().enumerate().map(row).collect()
     }
 
     fn transactions(&self, name: Option<&str>, state: Option<&str>, silent: &mut Vec<u8>) -> Result<Transactions, Failure> {
@@ -228,6 +245,42 @@ impl Gateway {
         })
     }
 
+    fn endpoint_row(&self, core: CoreId, view: &EndpointView, state: Option<&restart::EndpointView>) -> EndpointRow {
+        let plan = &self.cores.plan;
+        let failure = state.and_then(|state| state.failure).map(|failure| failure.name().to_owned());
+        let operational = match (state, &failure) {
+            (None, _) => UNKNOWN,
+            (_, None) => "up",
+            (_, Some(_)) => "down",
+        };
+        let restart = state.and_then(|state| state.announcement.as_ref());
+        EndpointRow {
+            name: endpoint_name(&plan.topology, view.endpoint),
+            index: view.endpoint.0,
+            core: core.0,
+            administrative: state.map_or(UNKNOWN, |state| lead::admin_word(state.admin)).into(),
+            operational: operational.into(),
+            failure,
+            in_service: view.service.in_service,
+            refusal: (!view.service.in_service).then_some(view.service.refusal),
+            method: view.service.method.keyword().into(),
+            reason: view.service.reason,
+            announcement: match view.announcement {
+                Announcement::Waiting => "waiting".into(),
+                Announcement::Outstanding(_) => "sent".into(),
+                Announcement::Done => "told".into(),
+            },
+            restart: restart.map(|view| lead::restart_row(plan, self.clock.now(), view, 0)),
+            entity: view.entity.clone(),
+            request: view.request.clone(),
+            law: match view.law {
+                Law::Mu => "mu".into(),
+                Law::A => "A".into(),
+            },
+            connections: view.connections.iter().map(|view| connection_row(plan, view)).collect(),
+        }
+    }
+
     /// What endpoints a list is about: those a name stands for, or all, to be held against a pattern.
     fn wanted<'a>(&self, name: Option<&'a str>) -> Result<(Selection, Option<&'a str>), Failure> {
         let plan = &self.cores.plan;
@@ -264,93 +317,60 @@ fn in_order(plan: &Plan) -> Vec<Facility> {
     order
 }
 
-/// Both together; unknown when one is.
-fn sum(a: Option<SpanView>, b: Option<SpanView>) -> Option<SpanView> {
-    let (a, b) = (a?, b?);
-    Some(SpanView {
-        span: a.span,
-        endpoints: a.endpoints + b.endpoints,
-        in_service: a.in_service + b.in_service,
-        blocked: a.blocked + b.blocked,
-        leaving: a.leaving + b.leaving,
-        busy: a.busy + b.busy,
-        connections: a.connections + b.connections,
-    })
+fn sum(a: SpanUsage, b: SpanUsage) -> SpanUsage {
+    SpanUsage { in_service: a.in_service + b.in_service, busy: a.busy + b.busy, connections: a.connections + b.connections }
 }
 
-fn span_row(plan: &Plan, facility: Facility, view: Option<SpanView>) -> SpanRow {
+fn span_row(
+    plan: &Plan,
+    facility: Facility,
+    usage: Option<SpanUsage>,
+    states: &BTreeMap<EndpointIndex, restart::EndpointView>,
+    facilities: Option<&FacilitiesView>,
+) -> SpanRow {
     let range = plan.topology.endpoints_of(facility);
+    let first = EndpointIndex(range.first);
     let (kind, core) = match facility {
         Facility::T3(_) => ("t3", None),
         Facility::Span(span) => match plan.topology.span(span).map(|span| span.kind) {
-            Some(FacilityKind::E1) => ("e1", Some(plan.owner(EndpointIndex(range.first)).0)),
-            _ => ("t1", Some(plan.owner(EndpointIndex(range.first)).0)),
+            Some(FacilityKind::E1) => ("e1", Some(plan.owner(first).0)),
+            _ => ("t1", Some(plan.owner(first).0)),
         },
     };
-    let (administrative, operational) = match view {
-        None => ("unknown", "unknown"),
-        Some(view) => (span_administrative(&view), span_operational(&view)),
+    let failed = |which: Facility| facilities.and_then(|view| view.alarms.iter().find(|alarm| alarm.facility == which));
+    let above = match facility {
+        Facility::Span(span) => plan.topology.span(span).and_then(|span| span.t3).map(Facility::T3),
+        Facility::T3(_) => None,
     };
+    let failure = above.and_then(failed).or(failed(facility)).map(|alarm| alarm.failure.name().to_owned());
+    let operational = match (facilities, &failure) {
+        (None, _) => "unknown",
+        (_, None) => "up",
+        (_, Some(_)) => "down",
+    };
+    let status = facilities.and_then(|view| view.facilities.iter().find(|(which, _)| *which == facility));
     SpanRow {
         name: facility_name(&plan.topology, facility),
         kind: kind.into(),
         core,
-        administrative: administrative.into(),
+        administrative: administrative(range.iter().map(|endpoint| states.get(&endpoint).map(|state| state.admin))).into(),
         operational: operational.into(),
+        failure,
+        line_status: status.map_or(0, |(_, word)| *word),
         endpoints: range.count,
-        in_service: view.map_or(0, |view| view.in_service),
-        busy: view.map_or(0, |view| view.busy),
-        connections: view.map_or(0, |view| view.connections),
+        usage,
     }
 }
 
 /// The one state all endpoints are in, or that there are several.
-fn span_administrative(view: &SpanView) -> &'static str {
-    match (view.blocked, view.leaving) {
-        (0, 0) => "unblocked",
-        (blocked, _) if blocked == view.endpoints => "blocked",
-        (_, leaving) if leaving == view.endpoints => "leaving",
-        _ => "mixed",
-    }
+fn administrative(endpoints: impl Iterator<Item = Option<Admin>>) -> &'static str {
+    let mut words = endpoints.map(|admin| admin.map_or(UNKNOWN, lead::admin_word));
+    let first = words.next().unwrap_or(UNKNOWN);
+    if words.all(|word| word == first) { first } else { "mixed" }
 }
 
-/// What the line does, apart from what operators want.
-fn span_operational(view: &SpanView) -> &'static str {
-    match view.endpoints - view.in_service - view.blocked {
-        0 => "up",
-        down if down == view.endpoints => "down",
-        _ => "partly",
-    }
-}
-
-fn endpoint_row(plan: &Plan, core: CoreId, view: &EndpointView) -> EndpointRow {
-    let (administrative, operational) = lead::states(&view.service);
-    let (announcement, announcement_number) = match view.announcement {
-        Announcement::Waiting => ("waiting", None),
-        Announcement::Outstanding(number) => ("sent", Some(number)),
-        Announcement::Done => ("told", None),
-    };
-    EndpointRow {
-        name: endpoint_name(&plan.topology, view.endpoint),
-        index: view.endpoint.0,
-        core: core.0,
-        administrative: administrative.into(),
-        operational: operational.into(),
-        in_service: view.service.in_service,
-        refusal: (!view.service.in_service).then_some(view.service.refusal),
-        method: view.service.method.keyword().into(),
-        reason: view.service.reason,
-        announcement: announcement.into(),
-        announcement_number,
-        entity: view.entity.clone(),
-        request: view.request.clone(),
-        law: match view.law {
-            Law::Mu => "mu".into(),
-            Law::A => "A".into(),
-        },
-        connections: view.connections.iter().map(|view| connection_row(plan, view)).collect(),
-    }
-}
+/// A state nobody could be asked for.
+const UNKNOWN: &str = "unknown";
 
 fn connection_row(plan: &Plan, view: &ConnectionView) -> ConnectionRow {
     let (connection, report) = (&view.connection, &view.report);

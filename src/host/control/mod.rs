@@ -31,7 +31,7 @@ use crate::proto::core::{Answer, Ask};
 use crate::proto::plan::Settings;
 use anyhow::{Context, Result};
 use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, bounded};
-use protocol::{GatewayView, Response};
+use protocol::GatewayView;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use stall::{News, Sign, Watch};
@@ -180,7 +180,7 @@ impl Control {
     fn begin_shutdown(&self, done: Sender<Event>) -> Result<()> {
         let gateway = self.gateway.clone();
         let shutdown = move || {
-            lead::shutdown(&gateway);
+            gateway.shut_down();
             // The loop has ended for another reason when nobody takes it.
             let _ = done.send(Event::ShutdownDone);
         };

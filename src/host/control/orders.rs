@@ -2,7 +2,7 @@
 
 use super::protocol::{Failure, FailureKind, Request, Sim};
 use super::view::Body;
-use super::{Gateway, lead, names};
+use super::{Gateway, names};
 use crate::proto::base::{CoreId, EndpointIndex};
 use crate::proto::core::{Answer, Ask};
 use crate::proto::trunk::{CardOrder, Defect, Facility};
@@ -18,10 +18,10 @@ impl Gateway {
         let done = match request {
             Request::Show { what, name, state } => return self.show(what, name.as_deref(), state.as_deref(), silent),
             Request::Reload { dry_run } => return self.reload(dry_run).map(Body::Reload),
-            Request::Block { name, how } => lead::block(self, names::select(plan, &name)?, how),
-            Request::Unblock { name } => lead::unblock(self, names::select(plan, &name)?),
+            Request::Block { name, how } => self.block(&name, names::select(plan, &name)?, how),
+            Request::Unblock { name } => self.unblock(&name, names::select(plan, &name)?),
             Request::Free { name } => self.free(names::endpoint(plan, &name)?),
-            Request::Drain { on } => self.drain(on, silent),
+            Request::Drain { on } => self.drain(on),
             Request::Sim(order) => self.simulate(order),
         };
         done.map(Body::Done)
@@ -31,16 +31,6 @@ impl Gateway {
         let plan = &self.cores.plan;
         self.order(plan.owner(endpoint), Ask::Free(endpoint))?;
         Ok(format!("{} is free: its connections ended, its request is forgotten", names::endpoint_name(&plan.topology, endpoint)))
-    }
-
-    /// Every core that owns endpoints must have heard it.
-    fn drain(&self, on: bool, silent: &mut Vec<u8>) -> Result<String, Failure> {
-        self.ask_owners(&Ask::Drain(on), silent);
-        match (silent.is_empty(), on) {
-            (true, true) => Ok("no new calls are taken; those that are up stay".into()),
-            (true, false) => Ok("new calls are taken".into()),
-            (false, _) => Err(Failure::new(FailureKind::Silent, "not every core has heard it; say it again when they answer")),
-        }
     }
 
     fn simulate(&self, order: Sim) -> Result<String, Failure> {
@@ -104,7 +94,7 @@ impl Gateway {
     }
 
     /// An order to one core.
-    fn order(&self, core: CoreId, ask: Ask) -> Result<(), Failure> {
+    pub(super) fn order(&self, core: CoreId, ask: Ask) -> Result<(), Failure> {
         match self.cores.ask(core, ask) {
             Ok(Answer::Refused(why)) => Err(Failure::new(FailureKind::Refused, why)),
             Ok(_) => Ok(()),

@@ -35,7 +35,7 @@ pub enum Body {
 }
 
 /// Rows of one kind.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct List<R> {
     /// The rows.
     pub rows: Vec<R>,
@@ -133,22 +133,33 @@ pub struct SpanRow {
     pub kind: String,
     /// The core that owns it; nothing for a T3, whose T1s have one each.
     pub core: Option<u8>,
-    /// What operators want: `unblocked`, `leaving`, `blocked`, or `mixed`.
+    /// What operators want: `unblocked`, `leaving`, `blocked`, or `mixed`; `unknown` when the lead core is silent.
     pub administrative: String,
-    /// What is: `up`, `partly`, `down`; `unknown` when its core is silent.
+    /// What the line does: `up` or `down`; `unknown` when the lead core is silent.
     pub operational: String,
+    /// What failed, such as `los`, of the facility itself or of its T3.
+    pub failure: Option<String>,
+    /// The line status word (dsx1LineStatus, dsx3LineStatus); 0 when the lead core is silent.
+    pub line_status: u32,
     /// Endpoints on it.
     pub endpoints: u32,
-    /// Those in service.
+    /// What the owners of the endpoints say; nothing when one is silent.
+    pub usage: Option<SpanUsage>,
+}
+
+/// How endpoints are used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct SpanUsage {
+    /// Endpoints in service, the leaving ones included.
     pub in_service: u32,
-    /// Those with a connection.
+    /// Endpoints with a connection.
     pub busy: u32,
-    /// Connections on it.
+    /// Connections.
     pub connections: u32,
 }
 
 impl Row for SpanRow {
-    const STATES: &'static [&'static str] = &["up", "partly", "down", "unknown", "unblocked", "leaving", "blocked", "mixed", "idle", "busy"];
+    const STATES: &'static [&'static str] = &["up", "down", "unknown", "unblocked", "leaving", "blocked", "mixed", "idle", "busy", "out"];
 
     fn name(&self) -> &str {
         &self.name
@@ -156,8 +167,9 @@ impl Row for SpanRow {
 
     fn is(&self, state: &str) -> bool {
         match state {
-            "idle" => self.busy == 0,
-            "busy" => self.busy > 0,
+            "idle" => self.usage.is_some_and(|usage| usage.busy == 0),
+            "busy" => self.usage.is_some_and(|usage| usage.busy > 0),
+            "out" => self.usage.is_some_and(|usage| usage.in_service < self.endpoints),
             state => self.administrative == state || self.operational == state,
         }
     }
@@ -197,10 +209,12 @@ pub struct EndpointRow {
     pub index: u32,
     /// The core that owns it.
     pub core: u8,
-    /// What operators want: `unblocked`, `leaving` or `blocked`.
+    /// What operators want: `unblocked`, `leaving` or `blocked`; `unknown` when the lead core is silent.
     pub administrative: String,
-    /// What the line does: `up` or `down`.
+    /// What the line does: `up` or `down`; `unknown` when the lead core is silent.
     pub operational: String,
+    /// What failed, such as `los`.
+    pub failure: Option<String>,
     /// Whether commands are executed.
     pub in_service: bool,
     /// The return code that refuses commands when not.
@@ -211,8 +225,8 @@ pub struct EndpointRow {
     pub reason: u16,
     /// Whether the agent knows: `waiting`, `sent` or `told`.
     pub announcement: String,
-    /// The number of the announcement that is out.
-    pub announcement_number: Option<u32>,
+    /// The restart message that last covered it.
+    pub restart: Option<RestartRow>,
     /// The notified entity; empty for where commands come from.
     pub entity: String,
     /// The identifier of the latest request (X); empty for none.
@@ -224,7 +238,9 @@ pub struct EndpointRow {
 }
 
 impl Row for EndpointRow {
-    const STATES: &'static [&'static str] = &["idle", "busy", "out", "up", "down", "unblocked", "leaving", "blocked", "waiting", "sent", "told"];
+    const STATES: &'static [&'static str] = &[
+        "idle", "busy", "out", "up", "down", "unblocked", "leaving", "blocked", "unknown", "waiting", "sent", "told",
+    ];
 
     fn name(&self) -> &str {
         &self.name
@@ -312,6 +328,31 @@ pub struct AgentRow {
     pub copies_max: u32,
     /// Age of the oldest, in ms.
     pub oldest_ms: u64,
+    /// What it was told, or is being told, about service.
+    pub restarts: Vec<RestartRow>,
+}
+
+/// A RestartInProgress.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct RestartRow {
+    /// The endpoints it names.
+    pub name: String,
+    /// How many of them nothing newer was said about.
+    pub endpoints: u32,
+    /// RM.
+    pub method: String,
+    /// E; 0 for none.
+    pub reason: u16,
+    /// `waiting`, `sent`, `told` or `refused`.
+    pub state: String,
+    /// The port a command named for it.
+    pub port: Option<u16>,
+    /// The code of the last answer.
+    pub reply: Option<u16>,
+    /// When it will be sent, in ms from now.
+    pub due_ms: Option<u64>,
+    /// When it was last sent, in seconds before now.
+    pub sent_s: Option<u64>,
 }
 
 impl Row for AgentRow {

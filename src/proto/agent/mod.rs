@@ -1,1 +1,452 @@
-//! (being written)
+//! The call agent's half of MGCP (RFC 3435), for the load generator and the simulation.
+//!
+//! [`Agent`] plays a call agent towards one gateway: it clears its endpoints, sets up standing calls, then sends one command of its
+//! [`Scenario`] for each [`Agent::start`], ends its calls at [`Agent::wind_down`] and audits that nothing is left. It repeats its commands,
+//! goes on at an alternate address, confirms responses with `K:` and `000`, answers RSIP, NTFY and DLCX of the gateway, and checks what
+//! it gets ([`Failure`]).
+//!
+//! Not here: sockets, clocks, when commands are due, what is done with latencies ([`Observer`]).
+//!
+//! Drive it with [`Agent::handle`] for each datagram, [`Agent::poll`] after anything happened and at [`Agent::deadline`]. All of its future is decided
+//! by its inputs and the seed. Steady state allocates nothing.
+//!
+//! * [`transactions`]: identifiers, repeats, addresses. * [`calls`]: endpoints and calls. * [`check`]: what must be true.
+//! * [`answers`]: what the gateway is answered. * [`confirm`]: `K:`. * [`pattern`]: names.
+
+pub mod answers;
+pub mod calls;
+pub mod check;
+pub mod confirm;
+pub mod finals;
+pub mod pattern;
+#[cfg(test)]
+pub(crate) mod scripted;
+#[cfg(test)]
+mod tests;
+pub mod text;
+pub mod transactions;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+pub use calls::Scenario;
+pub use check::Failure;
+pub use transactions::{Ended, Timers};
+
+use answers::Answers;
+use calls::{Calls, Step};
+use confirm::Confirmations;
+use transactions::{Matched, Request, Transactions};
+
+use crate::proto::base::{Rng, Time};
+use crate::proto::codec::mgcp::{Command, Response, RestartMethod, Verb};
+use crate::proto::codec::peek::{self, Peek};
+
+/// Commands outstanding at a time while the agent clears, sets up standing calls, and closes.
+const SETUP_WINDOW: usize = 64;
+
+/// The token of transactions that are about no single endpoint.
+const NO_LINE: u32 = u32::MAX;
+
+/// What an agent is told at the start.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The gateway's addresses, the preferred one first; at least one.
+    pub gateway: Vec<SocketAddr>,
+    /// The endpoints, each `local@domain`.
+    pub endpoints: Vec<String>,
+    /// Names whose DeleteConnection clears all endpoints, each `local@domain`; may hold `*`.
+    pub clearing: Vec<String>,
+    /// What to do.
+    pub scenario: Scenario,
+    /// How long a call is held.
+    pub hold: Duration,
+    /// Calls that stay up all the time.
+    pub standing: usize,
+    /// The most commands outstanding.
+    pub transactions_max: usize,
+    /// Commands are filled with blanks to a multiple of this; 1: not at all.
+    pub pad_to: usize,
+    /// Whether to check responses and to audit at the end.
+    pub verify: bool,
+    /// The timers.
+    pub timers: Timers,
+}
+
+/// Where an agent is in its life.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Phase {
+    /// Deleting what an earlier agent left.
+    Clearing,
+    /// Setting up the standing calls.
+    Standing,
+    /// Waiting for [`Agent::start`].
+    Running,
+    /// Ending its calls.
+    WindingDown,
+    /// Auditing that nothing is left.
+    Auditing,
+    /// Deleting what was left against expectation.
+    Sweeping,
+    /// Nothing more to do.
+    Done,
+}
+
+/// What became of [`Agent::start`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Started {
+    /// A command will go out with the next poll.
+    Sent,
+    /// No endpoint is ready for a command.
+    Starved,
+    /// Too many commands are outstanding.
+    Full,
+}
+
+/// Who is told about ends and failed checks.
+pub trait Observer {
+    /// A command ended, with this final response code or without any.
+    fn ended(&mut self, now: Time, ended: &Ended, code: Option<u16>);
+
+    /// A check failed; `evidence` is the response, or the endpoint's name when there is none.
+    fn failed(&mut self, failure: Failure, evidence: &[u8]);
+}
+
+macro_rules! tally {
+    ($($(#[doc = $help:literal])+ $field:ident,)+) => {
+        /// What an agent counts.
+        #[derive(Clone, Copy, Default, Debug)]
+        pub struct Tally { $($(#[doc = $help])+ pub $field: u64,)+ }
+    };
+}
+
+tally! {
+    /// Commands started.
+    commands,
+    /// Final responses that came again, with the same bytes.
+    responses_repeated,
+    /// Provisional responses.
+    provisional,
+    /// Responses that belong to no command remembered.
+    stray,
+    /// Datagrams from addresses that are not the gateway's.
+    foreign,
+    /// Messages that cannot be read.
+    unreadable,
+    /// Finals acknowledged with 000.
+    acknowledged,
+    /// RestartInProgress commands, repeats not counted.
+    restarts,
+    /// Notify commands, repeats not counted.
+    notifies,
+    /// DeleteConnection commands of the gateway, repeats not counted.
+    gateway_deletions,
+    /// Repeats of the gateway's commands.
+    commands_repeated,
+    /// Commands of the gateway that an agent does not know.
+    commands_unknown,
+}
+
+/// A call agent.
+pub struct Agent {
+    scenario: Scenario,
+    timers: Timers,
+    verify: bool,
+    clearing: Vec<String>,
+    standing_wanted: usize,
+    standing_attempts: usize,
+    phase: Phase,
+    /// Place of the next name to clear or endpoint to audit.
+    cursor: usize,
+    /// Whether the gateway told us that endpoints changed under us, so that errors are expected.
+    disturbed: bool,
+    left: bool,
+    cleared: bool,
+    calls: Calls,
+    transactions: Transactions,
+    confirmations: Confirmations,
+    answers: Answers,
+    tally: Tally,
+}
+
+impl Agent {
+    /// An agent at the start of its life; its first commands are ready for [`Agent::poll`]. `None` when there is no gateway address
+    /// or no endpoint.
+    pub fn new(settings: &Settings, rng: &mut Rng) -> Option<Agent> {
+        if settings.gateway.is_empty() || settings.endpoints.is_empty() {
+            return None;
+        }
+        let transactions_max = settings.transactions_max.max(SETUP_WINDOW);
+        let mut ids = rng.fork("transactions");
+        Some(Agent {
+            scenario: settings.scenario,
+            timers: settings.timers,
+            verify: settings.verify,
+            clearing: settings.clearing.clone(),
+            standing_wanted: settings.standing.min(settings.endpoints.len()),
+            standing_attempts: 0,
+            phase: Phase::Clearing,
+            cursor: 0,
+            disturbed: false,
+            left: false,
+            cleared: true,
+            calls: Calls::new(&settings.endpoints, settings.hold, rng.fork("calls")),
+            transactions: Transactions::new(settings.timers, settings.gateway.clone(), transactions_max, settings.pad_to, &mut ids),
+            confirmations: Confirmations::new(),
+            answers: Answers::new(),
+            tally: Tally::default(),
+        })
+    }
+
+    /// Where it is.
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// Commands outstanding.
+    pub fn in_flight(&self) -> usize {
+        self.transactions.in_flight()
+    }
+
+    /// What was counted.
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// Its calls.
+    pub fn calls(&self) -> &Calls {
+        &self.calls
+    }
+
+    /// Its transactions.
+    pub fn transactions(&self) -> &Transactions {
+        &self.transactions
+    }
+
+    /// Whether the gateway took endpoints or connections away while the agent was running, so that error responses are no failure.
+    pub fn is_disturbed(&self) -> bool {
+        self.disturbed
+    }
+
+    /// Starts one command of the scenario; `intended` is when the schedule wanted it, for [`Ended::intended`].
+    pub fn start(&mut self, now: Time, intended: Time) -> Started {
+        if self.phase != Phase::Running {
+            return Started::Starved;
+        }
+        if !self.transactions.has_room() {
+            return Started::Full;
+        }
+        match self.calls.take_step(now, self.scenario) {
+            Some(step) => {
+                self.issue(now, intended, step);
+                Started::Sent
+            }
+            None => Started::Starved,
+        }
+    }
+
+    /// No new commands of the scenario; ends all calls and then audits.
+    pub fn wind_down(&mut self) {
+        if self.phase < Phase::WindingDown {
+            self.enter(Phase::WindingDown);
+        }
+    }
+
+    /// The network says that `address` cannot be reached.
+    pub fn handle_unreachable(&mut self, address: SocketAddr) {
+        self.transactions.handle_unreachable(address);
+    }
+
+    /// Takes a datagram that came `from`.
+    pub fn handle(&mut self, now: Time, datagram: &[u8], from: SocketAddr, observer: &mut impl Observer) {
+        if !self.transactions.is_gateway(from) {
+            self.tally.foreign += 1;
+            return;
+        }
+        self.transactions.heard(from);
+        for (range, peek) in peek::split(datagram) {
+            let Some(message) = datagram.get(range) else { continue };
+            match peek {
+                Peek::Response { code, id } => self.handle_response(now, code, id, message, from, observer),
+                Peek::Command { verb, id, .. } => self.handle_command(now, verb, id, message, from),
+                Peek::Unreadable => {
+                    self.tally.unreadable += 1;
+                    observer.failed(Failure::Unreadable, message);
+                }
+            }
+        }
+        self.answers.close();
+    }
+
+    /// Sends what is to be sent now; call it until `deadline` lies ahead.
+    pub fn poll(&mut self, now: Time, out: &mut impl FnMut(SocketAddr, &[u8]), observer: &mut impl Observer) {
+        self.answers.poll(out);
+        self.advance(now, observer);
+        let Agent { transactions, calls, phase, cleared, .. } = self;
+        transactions.poll(now, out, &mut |ended| {
+            observer.ended(now, &ended, None);
+            let _ = calls.handle_final(now, ended.token, None);
+            observer.failed(Failure::NoFinalResponse, calls.name(ended.token));
+            if *phase == Phase::Clearing {
+                *cleared = false;
+            }
+        });
+        // A loss may have been the last thing the phase waited for.
+        self.advance(now, observer);
+    }
+
+    /// When [`Agent::poll`] has something to do.
+    pub fn deadline(&self) -> Time {
+        if self.answers.is_pending() { Time::ZERO } else { self.transactions.deadline() }
+    }
+
+    fn enter(&mut self, phase: Phase) {
+        self.phase = phase;
+        self.cursor = 0;
+    }
+
+    fn issue(&mut self, now: Time, intended: Time, step: Step) {
+        let Agent { calls, transactions, confirmations, tally, .. } = self;
+        let started = calls.with_request(step, intended, |request| transactions.start(now, request, confirmations));
+        // Room was checked by the caller and commands are far shorter than the limit.
+        debug_assert!(started);
+        tally.commands += u64::from(started);
+    }
+
+    /// Goes on with the phase as far as the window allows.
+    fn advance(&mut self, now: Time, observer: &mut impl Observer) {
+        loop {
+            let idle = self.transactions.in_flight() == 0;
+            let may_send = self.transactions.in_flight() < SETUP_WINDOW;
+            let sent = match self.phase {
+                Phase::Running | Phase::Done => return,
+                _ if !may_send => return,
+                Phase::Clearing | Phase::Sweeping => self.clear_next(now),
+                Phase::Standing => self.stand_next(now),
+                Phase::WindingDown => self.calls.take_closing_step().map(|step| self.issue(now, Time::NEVER, step)).is_some(),
+                Phase::Auditing => self.audit_next(now),
+            };
+            if sent {
+                continue;
+            }
+            if !idle {
+                return;
+            }
+            match self.phase {
+                Phase::Clearing if !self.cleared => {
+                    observer.failed(Failure::NotCleared, b"");
+                    self.enter(Phase::Done);
+                }
+                Phase::Clearing => self.enter(Phase::Standing),
+                Phase::Standing => self.enter(Phase::Running),
+                Phase::WindingDown if self.verify => self.enter(Phase::Auditing),
+                Phase::Auditing if self.left => self.enter(Phase::Sweeping),
+                _ => self.enter(Phase::Done),
+            }
+        }
+    }
+
+    fn clear_next(&mut self, now: Time) -> bool {
+        let Some(name) = self.clearing.get(self.cursor) else { return false };
+        self.cursor += 1;
+        let request = Request { verb: Verb::Dlcx, token: NO_LINE, intended: Time::NEVER, endpoint: name.as_bytes(), parameters: &[] };
+        self.tally.commands += u64::from(self.transactions.start(now, &request, &mut self.confirmations));
+        true
+    }
+
+    fn stand_next(&mut self, now: Time) -> bool {
+        // A refused set-up is tried again, but not for ever.
+        let attempts_left = self.standing_attempts < 2 * self.standing_wanted;
+        let missing = self.calls.standing() + self.transactions.in_flight() < self.standing_wanted;
+        let Some(step) = self.calls.take_standing_step(attempts_left && missing) else { return false };
+        if let Step::Create(_) = step {
+            self.standing_attempts += 1;
+        }
+        self.issue(now, Time::NEVER, step);
+        true
+    }
+
+    fn audit_next(&mut self, now: Time) -> bool {
+        if self.cursor >= self.calls.endpoints() {
+            return false;
+        }
+        let step = self.calls.take_final_audit(self.cursor as u32);
+        self.cursor += 1;
+        step.map(|step| self.issue(now, Time::NEVER, step)).is_some()
+    }
+
+    fn handle_response(&mut self, now: Time, code: u16, id: u32, message: &[u8], from: SocketAddr, observer: &mut impl Observer) {
+        let Ok(response) = Response::parse(message) else {
+            self.tally.unreadable += 1;
+            observer.failed(Failure::Unreadable, message);
+            return;
+        };
+        if code < 100 {
+            // An acknowledgement: no final response of ours asks for one.
+            self.tally.stray += 1;
+            return;
+        }
+        let is_final = code >= 200;
+        if is_final && response.asks_confirmation() {
+            self.answers.acknowledge(from, id);
+            self.tally.acknowledged += 1;
+        }
+        match self.transactions.handle_response(now, code, id, message) {
+            Matched::Provisional(token) => {
+                self.tally.provisional += 1;
+                self.calls.handle_provisional(token, &response);
+            }
+            Matched::Final(ended) => {
+                self.confirmations.add(now, id);
+                observer.ended(now, &ended, Some(code));
+                self.handle_final(now, &ended, &response, message, observer);
+            }
+            Matched::Repeat => self.tally.responses_repeated += 1,
+            Matched::RepeatDiffers => observer.failed(Failure::RepeatDiffers, message),
+            Matched::Stray => self.tally.stray += 1,
+        }
+    }
+
+    fn handle_final(&mut self, now: Time, ended: &Ended, response: &Response<'_>, message: &[u8], observer: &mut impl Observer) {
+        if ended.token == NO_LINE {
+            if response.code >= 300 {
+                self.cleared &= self.phase != Phase::Clearing;
+                observer.failed(Failure::NotCleared, message);
+            }
+            return;
+        }
+        let Err(failure) = self.calls.handle_final(now, ended.token, Some(response)) else { return };
+        let failure = match (failure, self.phase) {
+            (Failure::AuditDiffers, Phase::Auditing) => {
+                self.left = true;
+                Failure::ConnectionLeft
+            }
+            _ => failure,
+        };
+        let expected = self.disturbed && failure != Failure::ConnectionLeft;
+        if self.verify && !expected {
+            observer.failed(failure, message);
+        }
+    }
+
+    fn handle_command(&mut self, now: Time, verb: Option<Verb>, id: u32, message: &[u8], from: SocketAddr) {
+        if !self.answers.command(now, self.timers.t_hist, from, verb, id) {
+            self.tally.commands_repeated += 1;
+            return;
+        }
+        match verb {
+            Some(Verb::Rsip) => {
+                self.tally.restarts += 1;
+                let method = Command::parse_at_agent(message).ok().and_then(|command| command.restart_method().ok().flatten());
+                // A gateway that has just started says so before it answers the first command of ours.
+                self.disturbed |= self.phase > Phase::Clearing && !matches!(method, Some(RestartMethod::CancelGraceful));
+            }
+            Some(Verb::Ntfy) => self.tally.notifies += 1,
+            Some(Verb::Dlcx) => {
+                self.tally.gateway_deletions += 1;
+                self.disturbed = true;
+            }
+            _ => self.tally.commands_unknown += 1,
+        }
+    }
+}

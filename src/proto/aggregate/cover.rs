@@ -71,7 +71,7 @@ pub enum Step {
 }
 
 /// Finds the names of a set one after the other, widest kinds of names first.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Cover {
     forms: Forms,
     stage: Stage,

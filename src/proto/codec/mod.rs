@@ -8,14 +8,15 @@
 //! * [`peek`]: splits a datagram at its `.` lines and tells command from response, with the transaction identifier.
 //! * [`mgcp`]: the MGCP 1.0 grammar: [`mgcp::Command`], [`mgcp::Response`], typed values, [`mgcp::Writer`].
 //! * [`sdp`]: session descriptions.
+//! * [`exercise`]: all of it driven by arbitrary bytes, for fuzzers, property tests and benches.
 //!
 //! Not here: what a name, a package or a value means to this gateway. The codec says what was written and refuses what the grammar
 //! and the command tables refuse, with the return code to answer ([`mgcp::Refusal`]).
 //!
 //! Invariants: no input panics or allocates; time is linear in the datagram; nesting is bounded ([`mgcp::NESTING_MAX`]).
 
+pub mod exercise;
 pub mod mgcp;
 pub mod peek;
 pub mod scan;
-
 pub mod sdp;

@@ -3,7 +3,7 @@
 //! Nothing here knows MGCP; everything borrows from its input and runs in time linear in it. RFC 3435 3.1 and appendix A give
 //! the rules: a line ends in CR LF or LF (a lone CR is no line end), letter case does not matter, a quoted string may hold anything.
 
-use memchr::{memchr, memchr2};
+use memchr::memchr;
 
 /// The longest quoted string in bytes, quotes included. A quote that is not closed within this many bytes is an ordinary byte.
 pub const QUOTED_MAX: usize = 4096;
@@ -47,8 +47,9 @@ pub fn trim(text: &[u8]) -> &[u8] {
 /// The first word of `text` and what follows it, both without blanks around them.
 #[inline]
 pub fn word(text: &[u8]) -> (&[u8], &[u8]) {
+    // Words are short: a byte loop beats a vector search.
     let text = trim(text);
-    match memchr2(b' ', b'\t', text) {
+    match text.iter().position(|&b| is_blank(b)) {
         Some(end) => (&text[..end], trim_start(&text[end..])),
         None => (text, &[]),
     }
@@ -75,6 +76,23 @@ pub fn decimal(text: &[u8], digits_max: usize) -> Option<u32> {
         value = value * 10 + u32::from(digit);
     }
     Some(value)
+}
+
+/// The value of the 1 to `digits_max` (at most 9) decimal digits that `text` begins with, and what follows them.
+#[inline]
+pub fn leading_decimal(text: &[u8], digits_max: usize) -> Option<(u32, &[u8])> {
+    let mut value = 0;
+    for (at, &byte) in text.iter().enumerate() {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return (at > 0).then(|| (value, &text[at..]));
+        }
+        if at == digits_max.min(9) {
+            return None;
+        }
+        value = value * 10 + u32::from(digit);
+    }
+    (!text.is_empty()).then_some((value, &[]))
 }
 
 /// `low-high` or a single number, each of 1 to `digits_max` digits; blanks around the hyphen are accepted.
@@ -200,11 +218,12 @@ impl<'a> Items<'a> {
 impl<'a> Iterator for Items<'a> {
     type Item = &'a [u8];
 
+    #[inline]
     fn next(&mut self) -> Option<&'a [u8]> {
         let mut from = self.at;
         let end = loop {
             let rest = self.text.get(from..)?;
-            match memchr2(self.separator, b'"', rest) {
+            match rest.iter().position(|&b| b == self.separator || b == b'"') {
                 None => break self.text.len(),
                 Some(i) if rest[i] == self.separator => break from + i,
                 Some(i) => from = quoted_end(self.text, from + i).unwrap_or(from + i + 1),
@@ -290,6 +309,9 @@ mod tests {
         fn decimals_agree_with_the_library(text in "[0-9a+-]{0,12}") {
             let expected = if text.len() <= 9 && text.bytes().all(|b| b.is_ascii_digit()) { text.parse().ok() } else { None };
             prop_assert_eq!(decimal(text.as_bytes(), 9), expected);
+            let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+            let leading = decimal(&text.as_bytes()[..digits], 9).map(|value| (value, &text.as_bytes()[digits..]));
+            prop_assert_eq!(leading_decimal(text.as_bytes(), 9), leading);
         }
     }
 

@@ -4,7 +4,8 @@
 use super::jobs::{Owner, Wait};
 use super::outside::{Frames, Outside, Turn};
 use super::{Core, Envelope};
-use crate::proto::base::{EndpointIndex, EndpointRange, TransactionId};
+use crate::proto::aggregate::Pattern;
+use crate::proto::base::{AgentId, EndpointIndex, EndpointRange, TransactionId};
 use crate::proto::codec::mgcp::Writer;
 use crate::proto::endpoint::{Announcement as Told, RestartMethod, Service};
 use crate::proto::mgcp::{self, Outcome, Restart, delete};
@@ -151,8 +152,28 @@ impl Core {
                 state.announcement = Told::Waiting;
             }
             self.calls.endpoints.refresh_idle(endpoint);
+            self.note_idle(turn, endpoint);
         }
         self.note_calls(turn);
+    }
+
+    /// From the lead core: the answer to a restart named another notified entity (G-NET-12).
+    pub(super) fn handle_notified_entity(&mut self, pattern: &Pattern, agent: AgentId, port: u16) {
+        let settings = self.settings.clone();
+        let Some(named) = settings.agent(agent) else { return };
+        let text = named.entity_at(port);
+        let selection = pattern.selection(&self.plan.topology);
+        let mut cursor = Cursor::default();
+        while let Some(range) = selection.next(&self.plan.topology, &mut cursor, u32::MAX) {
+            for endpoint in range.iter() {
+                let endpoints = &mut self.calls.endpoints;
+                if endpoints.owns(endpoint)
+                    && let Some(entity) = endpoints.entities.intern(&mut endpoints.blobs, text.as_bytes(), agent, port)
+                {
+                    endpoints.set_entity(endpoint, entity);
+                }
+            }
+        }
     }
 
     fn lose_connections<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, endpoint: EndpointIndex, reason: u16) {

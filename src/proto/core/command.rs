@@ -19,17 +19,11 @@ const CONFIRM_RANGES: usize = 8;
 /// What became of a command for now.
 pub(super) enum Step {
     /// It is finished: this is the response.
-    Done(Outcome, Preface),
+    Done(Outcome),
     /// An audit: the response is written from the command.
     Audit(EndpointIndex),
     /// It waits in the table of jobs, which will finish the message.
     Waiting,
-}
-
-impl From<Refused> for Step {
-    fn from(refused: Refused) -> Step {
-        Step::Done(Outcome::Refused(refused), Preface::None)
-    }
 }
 
 /// What a name in a command means.
@@ -61,9 +55,9 @@ impl Core {
                 self.respond_provisional(turn, received, handle, id);
                 return self.finish(message);
             }
-            Seen::Finished { handle, .. } => {
+            Seen::Finished { handle, body } => {
                 self.counters.add(Counter::CommandsRepeated);
-                let preface = self.repeat_preface(verb, name);
+                let preface = self.preface(verb, name, leading_code(body));
                 self.respond_again(turn, received, handle, preface);
                 return self.finish(message);
             }
@@ -85,6 +79,9 @@ impl Core {
             return self.refuse_unremembered(turn, received, id, mgcp::HISTORY_FULL);
         };
         self.counters.add(Counter::CommandsNew);
+        if self.restart_first(turn, received, handle, verb, id, name) {
+            return;
+        }
         match Command::parse(bytes) {
             Ok(command) => {
                 self.confirm(turn, agent, &command);
@@ -92,7 +89,8 @@ impl Core {
             }
             Err(refusal) => {
                 let outcome = Outcome::Refused(refused(refusal));
-                self.respond(turn, Final { received, handle: Some(handle), id, preface: Preface::None, outcome: &outcome });
+                let preface = self.preface(verb, name, refusal.code());
+                self.respond(turn, Final { received, handle: Some(handle), id, preface, outcome: &outcome });
                 self.finish(message);
             }
         }
@@ -106,12 +104,13 @@ impl Core {
         handle: history::Handle,
         command: &Command<'_>,
     ) {
-        let step = self.execute(turn, received, handle, command).unwrap_or_else(Step::from);
+        let step = self.execute(turn, received, handle, command).unwrap_or_else(|refused| Step::Done(Outcome::Refused(refused)));
         let id = command.id;
         match step {
             Step::Waiting => return,
-            Step::Done(outcome, preface) => {
+            Step::Done(outcome) => {
                 self.count(command.verb, &outcome);
+                let preface = self.preface(Some(command.verb), command.endpoint.raw, outcome.code());
                 self.respond(turn, Final { received, handle: Some(handle), id, preface, outcome: &outcome });
             }
             Step::Audit(endpoint) => {
@@ -154,10 +153,6 @@ impl Core {
         }
         mgcp::in_service(&self.calls, endpoint)?;
         let domain = mgcp::domain_of(&self.plan, &command.endpoint)?;
-        if let Some(step) = self.restart_first(turn, received, handle, command, endpoint)? {
-            return Ok(step);
-        }
-        let preface = Preface::Endpoint(endpoint);
         let outcome = match verb {
             Verb::Crcx => return self.create(turn, received, handle, command, endpoint),
             Verb::Mdcx => return self.modify(turn, received, handle, command, endpoint),
@@ -175,7 +170,7 @@ impl Core {
             Verb::Auep | Verb::Aucx | Verb::Ntfy | Verb::Rsip | Verb::Mesg => return Err(mgcp::VERB_UNKNOWN),
         };
         self.note_success(received, endpoint, domain);
-        Ok(Step::Done(outcome, preface))
+        Ok(Step::Done(outcome))
     }
 
     fn execute_many<F: Frames, O: Outside>(
@@ -239,29 +234,36 @@ impl Core {
     }
 
     /// Holds a command for an endpoint whose restart the agent has not been told of until there is a restart to put in front of the
-    /// response, or refuses it with 405 (G-RST-03, G-SVC-03).
+    /// response, or refuses it with 405 (G-RST-03, G-SVC-03). True: it is held, or answered.
     fn restart_first<F: Frames, O: Outside>(
         &mut self,
         turn: &mut Turn<'_, F, O>,
         received: Received,
         handle: history::Handle,
-        command: &Command<'_>,
-        endpoint: EndpointIndex,
-    ) -> Result<Option<Step>, Refused> {
-        let told = self.calls.endpoints.get(endpoint).map_or(Told::Done, |e| e.announcement);
-        if told == Told::Done {
-            return Ok(None);
+        verb: Option<Verb>,
+        id: TransactionId,
+        name: &[u8],
+    ) -> bool {
+        let Some(verb) = verb.filter(|verb| !matches!(verb, Verb::Auep | Verb::Aucx)) else { return false };
+        let Some(endpoint) = self.plan.topology.lookup(local_of(name)) else { return false };
+        let Some(state) = self.calls.endpoints.get(endpoint) else { return false };
+        if state.announcement == Told::Done || !state.service.in_service {
+            return false;
         }
+        let waiting = state.announcement == Told::Waiting;
         self.trigger_restart(turn, endpoint);
-        if self.settings.agent(received.message.agent).is_some_and(|agent| agent.refuse_while_restarting) {
-            return Err(mgcp::RESTARTING);
-        }
-        if told != Told::Waiting {
-            return Ok(None);
+        let refuses = self.settings.agent(received.message.agent).is_some_and(|agent| agent.refuse_while_restarting);
+        if !refuses && !waiting {
+            return false;
         }
         let deadline = turn.now + self.settings.timers.vote;
-        self.park(turn.now, received, handle, command, Some(endpoint), Wait::Restart(endpoint), deadline)?;
-        Ok(Some(Step::Waiting))
+        let held = !refuses && self.park(turn.now, received, handle, (verb, id), Some(endpoint), Wait::Restart(endpoint), deadline).is_ok();
+        if !held {
+            let outcome = Outcome::Refused(mgcp::RESTARTING);
+            self.respond(turn, Final { received, handle: Some(handle), id, preface: Preface::None, outcome: &outcome });
+            self.finish(received.message);
+        }
+        true
     }
 
     /// Puts a command aside. It answers 100 by itself when it takes long.
@@ -271,15 +273,15 @@ impl Core {
         now: Time,
         received: Received,
         handle: history::Handle,
-        command: &Command<'_>,
+        (verb, transaction): (Verb, TransactionId),
         endpoint: Option<EndpointIndex>,
         wait: Wait,
         deadline: Time,
     ) -> Result<JobId, Refused> {
         let job = Job {
             owner: Owner::Here(handle),
-            verb: command.verb,
-            transaction: command.id,
+            verb,
+            transaction,
             received,
             wait,
             endpoint,
@@ -302,13 +304,16 @@ impl Core {
         self.finish(received.message);
     }
 
-    /// What a repeated response needs in front.
-    fn repeat_preface(&self, verb: Option<Verb>, name: &[u8]) -> Preface {
-        if matches!(verb, None | Some(Verb::Auep | Verb::Aucx)) {
+    /// What goes in front of a response with `code` to a command for `name`: the restart of its endpoint, unless it is an audit or
+    /// one of the refusals that may be seen before (G-RST-03).
+    fn preface(&self, verb: Option<Verb>, name: &[u8], code: u16) -> Preface {
+        if matches!(verb, None | Some(Verb::Auep | Verb::Aucx)) || mgcp::before_restart(code) {
             return Preface::None;
         }
         match self.plan.topology.lookup(local_of(name)) {
             Some(endpoint) => Preface::Endpoint(endpoint),
+            // A name that means nothing has nothing to announce.
+            None if code == mgcp::ENDPOINT_UNKNOWN.code => Preface::None,
             None => Preface::Any,
         }
     }
@@ -375,4 +380,9 @@ impl Core {
             Verb::Ntfy | Verb::Rsip | Verb::Mesg => return,
         });
     }
+}
+
+/// The code a response begins with.
+fn leading_code(response: &[u8]) -> u16 {
+    response.iter().take(3).fold(0, |code, &digit| code * 10 + u16::from(digit.wrapping_sub(b'0') % 10))
 }

@@ -1,9 +1,11 @@
 //! What cores say to each other: one-cache-line entries of the rings between them.
 
 use super::announce::Announcement;
+use crate::proto::aggregate::Pattern;
 use crate::proto::base::{AgentId, EndpointIndex, EndpointRange, FrameRef, TransactionId};
 use crate::proto::endpoint::{ConnectionId, Service};
 use crate::proto::mgcp::Created;
+use crate::proto::trunk::{Defect, Facility};
 
 /// One protocol message inside a received frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -143,6 +145,31 @@ pub enum Envelope {
     Calls {
         /// How many.
         count: u32,
+    },
+    /// To the lead core: these endpoints, which are leaving, have no connection.
+    Idle {
+        /// Which.
+        range: EndpointRange,
+    },
+    /// To the lead core: a card sees a defect come or go.
+    Defect {
+        /// Where.
+        facility: Facility,
+        /// What.
+        defect: Defect,
+        /// Come or gone.
+        on: bool,
+        /// Without integration.
+        at_once: bool,
+    },
+    /// From the lead core: the agent named another notified entity for these endpoints in its answer to a restart.
+    NotifiedEntity {
+        /// Which.
+        pattern: Pattern,
+        /// The agent.
+        agent: AgentId,
+        /// Its UDP port; 0: the provisioned addresses.
+        port: u16,
     },
     /// Stop or resume taking new calls.
     Drain {

@@ -81,7 +81,7 @@ impl Core {
         command: &Command<'_>,
     ) -> Result<Step, Refused> {
         let deadline = turn.now + self.settings.timers.vote;
-        let job = self.park(turn.now, received, handle, command, None, Wait::Votes(0), deadline)?;
+        let job = self.park(turn.now, received, handle, (command.verb, command.id), None, Wait::Votes(0), deadline)?;
         self.ask_for_vote(turn, job, received.message, 0);
         Ok(Step::Waiting)
     }
@@ -315,6 +315,7 @@ impl Core {
                 Change::Delete(call) => {
                     self.abort_at(turn, endpoint);
                     delete::disconnect_all(&mut self.calls, turn.now, endpoint, call.as_ref());
+                    self.note_idle(turn, endpoint);
                 }
                 Change::Configure(plan) => configure::apply(&mut self.calls, endpoint, *plan),
                 Change::Request(plan) => entity = request::apply(&mut self.calls, endpoint, plan, command).or(entity),

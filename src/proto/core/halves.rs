@@ -36,7 +36,7 @@ impl Core {
         let ordinal = self.plan.ordinal(self.id).unwrap_or(0) as u8;
         let left = self.plan.owners.len() as u8 - 1;
         let deadline = turn.now + self.settings.timers.transaction_limit;
-        let job = self.park(turn.now, received, handle, command, None, Wait::Search(ordinal, left), deadline)?;
+        let job = self.park(turn.now, received, handle, (command.verb, command.id), None, Wait::Search(ordinal, left), deadline)?;
         self.ask(turn, job, ordinal, Envelope::Try { job, message: received.message });
         Ok(Step::Waiting)
     }
@@ -59,7 +59,7 @@ impl Core {
         };
         let wait = Wait::Second(endpoint, ordinal as u8, left as u8);
         let deadline = turn.now + self.settings.timers.transaction_limit;
-        let job = self.park(turn.now, received, handle, command, Some(endpoint), wait, deadline)?;
+        let job = self.park(turn.now, received, handle, (command.verb, command.id), Some(endpoint), wait, deadline)?;
         self.ask(turn, job, ordinal as u8, Envelope::Pair { job, message: received.message });
         Ok(Step::Waiting)
     }

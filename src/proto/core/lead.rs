@@ -1,36 +1,362 @@
-//! (temporary)
-use super::Core;
+//! The lead core's part: it hosts the restart coordinator, tells every core what that orders, and sends its RestartInProgress
+//! commands.
+//!
+//! The coordinator knows agents as groups; a group here is a port of an agent (0: the provisioned addresses), in the order in which
+//! they were first named.
+
+use super::announce::{Announcement, Stage};
 use super::outside::{Frames, Outside, Turn};
-use crate::proto::base::*;
+use super::{Core, Envelope};
+use crate::proto::base::{AgentId, CoreId, Counter, EndpointIndex, EndpointRange, Rng, Time};
 use crate::proto::codec::mgcp::NotifiedEntity;
+use crate::proto::endpoint::{RestartMethod, Service};
+use crate::proto::mgcp::{self, Restart};
 use crate::proto::plan::{Plan, Settings};
-use crate::proto::transaction::outgoing::Outcome;
-use crate::proto::trunk::{Defect, Facility};
-pub(super) struct Lead {}
+use crate::proto::restart::{self, Action, Activity, BlockHow, Coordinator, Event, Handle, Outcome};
+use crate::proto::transaction::outgoing;
+use crate::proto::trunk::{Defect, Facility, IntegrationTimes, Selection};
+
+/// How long the answers to the last RestartInProgress are waited for at shutdown.
+const SHUTDOWN_WAIT: std::time::Duration = std::time::Duration::from_secs(3);
+/// RestartInProgress commands to one group that may be unanswered at a time.
+const OUTSTANDING: u16 = 32;
+/// Orders of the coordinator carried out per turn.
+const ACTIONS: usize = 256;
+
+/// What an operator may have done to service states.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Administration {
+    /// Out of service.
+    Block(Selection, BlockHow),
+    /// Back in service.
+    Unblock(Selection),
+    /// The gateway takes no new calls, or takes them again.
+    Drain(bool),
+    /// The process ends.
+    Shutdown,
+}
+
+/// The restart coordinator and what belongs to it.
+pub(super) struct Lead {
+    coordinator: Coordinator,
+    /// The groups of the coordinator, by number.
+    groups: Vec<(AgentId, u16)>,
+    /// RestartInProgress commands that are out, by the number cores know them by.
+    out: Vec<Option<(Handle, Announcement)>>,
+    shutdown_complete: bool,
+}
+
 impl Lead {
-    pub fn new(_: &Plan, _: &Settings, _: Rng, _: Time) -> Lead {
-        Lead {}
+    pub fn new(plan: &Plan, settings: &Settings, rng: Rng, now: Time) -> Lead {
+        let mut coordinator = Coordinator::new(now, plan.topology.clone(), coordinator_settings(plan, settings), rng);
+        // The first groups are the provisioned agents.
+        let groups = (0..settings.agents.len()).map(|place| (AgentId(place as u8), 0)).collect();
+        for (span, provisioned) in plan.topology.spans().iter().zip(&plan.spans) {
+            if provisioned.agent != AgentId(0) {
+                coordinator.handle(now, Event::Group { endpoints: span.endpoints, group: u16::from(provisioned.agent.0) });
+            }
+        }
+        let mut lead = Lead { coordinator, groups, out: Vec::new(), shutdown_complete: false };
+        lead.tell_forms(settings, now);
+        lead
     }
-    pub fn set_settings(&mut self, _: &Settings) {}
+
+    pub fn set_settings(&mut self, plan: &Plan, settings: &Settings, now: Time) {
+        self.coordinator.set_settings(coordinator_settings(plan, settings));
+        self.tell_forms(settings, now);
+    }
+
     pub fn deadline(&self) -> Time {
-        Time::NEVER
+        self.coordinator.deadline()
+    }
+
+    pub fn coordinator(&self) -> &Coordinator {
+        &self.coordinator
+    }
+
+    pub fn shutdown_complete(&self) -> bool {
+        self.shutdown_complete
+    }
+
+    /// The agent and port of a group.
+    pub fn group_entity(&self, group: u16) -> (AgentId, u16) {
+        self.groups.get(usize::from(group)).copied().unwrap_or_default()
+    }
+
+    fn tell_forms(&mut self, settings: &Settings, now: Time) {
+        for (group, (agent, _)) in self.groups.iter().enumerate() {
+            if let Some(agent) = settings.agent(*agent) {
+                self.coordinator.handle(now, Event::Forms { group: group as u16, forms: agent.forms });
+            }
+        }
+    }
+
+    /// The number of the group that is `port` of `agent`; a new one when there is none.
+    fn group(&mut self, settings: &Settings, now: Time, agent: AgentId, port: u16) -> u16 {
+        if let Some(known) = self.groups.iter().position(|&group| group == (agent, port)) {
+            return known as u16;
+        }
+        if self.groups.len() >= usize::from(u16::MAX) {
+            return u16::from(agent.0);
+        }
+        self.groups.push((agent, port));
+        let group = (self.groups.len() - 1) as u16;
+        if let Some(agent) = settings.agent(agent) {
+            self.coordinator.handle(now, Event::Forms { group, forms: agent.forms });
+        }
+        group
+    }
+
+    fn number_of(&self, handle: Handle) -> Option<u32> {
+        self.out.iter().position(|out| out.as_ref().is_some_and(|(known, _)| *known == handle)).map(|number| number as u32)
     }
 }
+
+fn coordinator_settings(plan: &Plan, settings: &Settings) -> restart::Settings {
+    let timers = &settings.timers;
+    let defaults = restart::Settings::for_gateway(&plan.topology);
+    restart::Settings {
+        power_on_wait_max: timers.max_waiting_delay.unwrap_or(defaults.power_on_wait_max),
+        merge: timers.alarm_merge,
+        disconnected_initial: timers.disconnected_initial,
+        disconnected_min: timers.disconnected_min,
+        disconnected_max: timers.disconnected_max,
+        shutdown_grace: timers.shutdown_grace,
+        shutdown_wait: SHUTDOWN_WAIT,
+        outstanding_max: OUTSTANDING,
+        slice: plan.limits.slice,
+        integration: IntegrationTimes { declare: timers.alarm_declare, clear: timers.alarm_clear, ..defaults.integration },
+        ..defaults
+    }
+}
+
 impl Core {
-    pub(super) fn handle_lead<F: Frames, O: Outside>(&mut self, _: &mut Turn<'_, F, O>) {}
-    pub(super) fn lead_trigger<F: Frames, O: Outside>(&mut self, _: &mut Turn<'_, F, O>, _: EndpointIndex) {}
-    pub(super) fn lead_entity<F: Frames, O: Outside>(&mut self, _: &mut Turn<'_, F, O>, _: EndpointRange, _: AgentId, _: u16) {}
-    pub(super) fn lead_calls<F: Frames, O: Outside>(&mut self, _: &mut Turn<'_, F, O>, _: CoreId, _: u32) {}
-    pub(super) fn note_calls<F: Frames, O: Outside>(&mut self, _: &mut Turn<'_, F, O>) {}
-    pub(super) fn note_defect<F: Frames, O: Outside>(&mut self, _: &mut Turn<'_, F, O>, _: Facility, _: Defect, _: bool, _: bool) {}
+    /// Tells the coordinator something, on the lead core.
+    fn lead_event(&mut self, now: Time, event: Event) {
+        if let Some(lead) = &mut self.lead {
+            lead.coordinator.handle(now, event);
+        }
+    }
+
+    /// Carries out what the coordinator orders.
+    pub(super) fn handle_lead<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>) {
+        for _ in 0..ACTIONS {
+            let Some(action) = self.lead.as_mut().and_then(|lead| lead.coordinator.poll(turn.now)) else { return };
+            match action {
+                Action::Service(service) => {
+                    let restart::Service { endpoints: range, in_service, method, reason, return_code: refusal } = service;
+                    let service = Service { in_service, refusal, method: method_of(method), reason };
+                    self.tell_owners(turn, Envelope::Service { range, service });
+                }
+                Action::SendRsip { handle, group, pattern, method, delay_s, reason } => {
+                    self.send_restart(turn, handle, group, Restart { pattern, method: method_of(method), delay_s, reason });
+                }
+                Action::Cancel { handle } => self.withdraw(turn, handle, true),
+                Action::Announced { handle, confirmed: true, .. } => self.conclude(turn, handle, Stage::Acknowledged),
+                // The command itself says the rest.
+                Action::Announced { confirmed: false, .. } => {}
+                Action::NotifiedEntity { pattern, group } => {
+                    let (agent, port) = self.lead.as_ref().map_or((AgentId(0), 0), |lead| lead.group_entity(group));
+                    self.tell_owners(turn, Envelope::NotifiedEntity { pattern, agent, port });
+                }
+                Action::ShutdownComplete => {
+                    if let Some(lead) = &mut self.lead {
+                        lead.shutdown_complete = true;
+                    }
+                }
+            }
+        }
+    }
+
+    fn send_restart<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, handle: Handle, group: u16, restart: Restart) {
+        let now = turn.now;
+        let Some(lead) = &mut self.lead else { return };
+        let number = match lead.out.iter().position(Option::is_none) {
+            Some(free) => free,
+            None => {
+                lead.out.push(None);
+                lead.out.len() - 1
+            }
+        };
+        let (agent, port) = lead.group_entity(group);
+        let (agent, addresses, count) = self.addresses(agent, port);
+        let addresses = addresses.get(..count).unwrap_or_default();
+        let plan = &self.plan;
+        let write = |id, buffer: &mut [u8]| mgcp::write_restart(plan, buffer, id, &restart);
+        match self.outgoing.send(now, agent, addresses, number as u64, write) {
+            Ok(transaction) => {
+                self.counters.add(Counter::RestartsSent);
+                let announcement = Announcement { number: number as u32, transaction, restart, stage: Stage::Sent };
+                if let Some(lead) = &mut self.lead
+                    && let Some(place) = lead.out.get_mut(number)
+                {
+                    *place = Some((handle, announcement));
+                }
+                self.tell_owners(turn, Envelope::Announce(announcement));
+            }
+            Err(_) => {
+                // No room, or an agent without an address: as if nobody had answered, so that it is tried again in time.
+                self.counters.add(Counter::OwnFull);
+                self.lead_event(now, Event::Outcome { handle, outcome: Outcome::Unanswered });
+            }
+        }
+    }
+
+    /// A RestartInProgress is no longer true, or is over without success: it is put in front of nothing any more.
+    fn withdraw<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, handle: Handle, cancel: bool) {
+        if cancel && let Some(lead) = &self.lead {
+            let found = lead.out.iter().flatten().find(|(known, _)| *known == handle);
+            if let Some((_, announcement)) = found {
+                self.outgoing.cancel(turn.now, announcement.transaction);
+            }
+        }
+        self.conclude(turn, handle, Stage::Withdrawn);
+    }
+
+    fn conclude<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, handle: Handle, stage: Stage) {
+        let Some(lead) = &mut self.lead else { return };
+        let Some(number) = lead.number_of(handle) else { return };
+        if let Some((_, announcement)) = lead.out.get_mut(number as usize).and_then(Option::take) {
+            self.tell_owners(turn, Envelope::Announce(Announcement { stage, ..announcement }));
+        }
+    }
+
+    /// The agent answered a RestartInProgress.
     pub(super) fn restart_answered<F: Frames, O: Outside>(
         &mut self,
-        _: &mut Turn<'_, F, O>,
-        _: u32,
-        _: Outcome,
-        _: u16,
-        _: Option<NotifiedEntity<'_>>,
+        turn: &mut Turn<'_, F, O>,
+        number: u32,
+        outcome: outgoing::Outcome,
+        code: u16,
+        entity: Option<NotifiedEntity<'_>>,
     ) {
+        let settings = self.settings.clone();
+        let named = entity.map(|entity| settings.agent_named(&entity).map(|agent| (agent, entity.port)));
+        if named == Some(None) {
+            self.counters.add(Counter::RedirectRefused);
+        }
+        let Some(lead) = &mut self.lead else { return };
+        let Some(&Some((handle, _))) = lead.out.get(number as usize) else { return };
+        let group = named.flatten().map(|(agent, port)| lead.group(&settings, turn.now, agent, port));
+        let outcome = match (outcome, group) {
+            (outgoing::Outcome::Success, group) => Outcome::Success(group),
+            (outgoing::Outcome::Redirected, Some(group)) => Outcome::Redirect(group),
+            (outgoing::Outcome::Transient, _) => Outcome::Transient(code),
+            (outgoing::Outcome::Redirected | outgoing::Outcome::Permanent, _) => Outcome::Permanent(code),
+        };
+        if !matches!(outcome, Outcome::Success(_)) {
+            self.counters.add(Counter::RestartsRefused);
+            self.withdraw(turn, handle, false);
+        }
+        self.lead_event(turn.now, Event::Outcome { handle, outcome });
     }
-    pub(super) fn restart_unanswered<F: Frames, O: Outside>(&mut self, _: &mut Turn<'_, F, O>, _: u32) {}
+
+    /// No address of the agent answered a RestartInProgress.
+    pub(super) fn restart_unanswered<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, number: u32) {
+        let out = self.lead.as_ref().and_then(|lead| *lead.out.get(number as usize)?);
+        if let Some((handle, _)) = out {
+            self.withdraw(turn, handle, false);
+            self.lead_event(turn.now, Event::Outcome { handle, outcome: Outcome::Unanswered });
+        }
+    }
+
+    pub(super) fn lead_trigger<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, endpoint: EndpointIndex) {
+        self.lead_event(turn.now, Event::Trigger { endpoint, activity: Activity::Command });
+        self.handle_lead(turn);
+        // The first copy goes out now: what waits for it is answered with it in front.
+        self.handle_own(turn);
+    }
+
+    pub(super) fn lead_entity<F: Frames, O: Outside>(
+        &mut self,
+        turn: &mut Turn<'_, F, O>,
+        range: EndpointRange,
+        agent: AgentId,
+        port: u16,
+    ) {
+        let settings = self.settings.clone();
+        let Some(lead) = &mut self.lead else { return };
+        let group = lead.group(&settings, turn.now, agent, port);
+        self.lead_event(turn.now, Event::Group { endpoints: range, group });
+    }
+
+    pub(super) fn lead_calls<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, from: CoreId, count: u32) {
+        self.lead_event(turn.now, Event::Calls { core: from, up: count });
+    }
+
+    pub(super) fn lead_idle<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, range: EndpointRange) {
+        self.lead_event(turn.now, Event::Idle { endpoints: range });
+    }
+
+    pub(super) fn lead_defect<F: Frames, O: Outside>(
+        &mut self,
+        turn: &mut Turn<'_, F, O>,
+        facility: Facility,
+        defect: Defect,
+        on: bool,
+        skip_integration: bool,
+    ) {
+        self.lead_event(turn.now, Event::Defect { facility, defect, on, skip_integration });
+    }
+
+    /// An operator's order about service states; only the lead core takes it.
+    pub(super) fn administer<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, order: Administration) {
+        let event = match order {
+            Administration::Block(selection, how) => Event::Block { selection, how },
+            Administration::Unblock(selection) => Event::Unblock { selection },
+            Administration::Drain(true) => Event::Drain,
+            Administration::Drain(false) => Event::Undrain,
+            Administration::Shutdown => Event::Shutdown,
+        };
+        self.lead_event(turn.now, event);
+        if let Administration::Drain(on) = order {
+            self.tell_owners(turn, Envelope::Drain { on });
+        }
+        if order == Administration::Shutdown {
+            self.tell_owners(turn, Envelope::Drain { on: true });
+        }
+    }
+
+    /// Tells the lead core how many calls are up here, while some endpoints are leaving.
+    pub(super) fn note_calls<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>) {
+        if self.draining {
+            let count = self.calls.endpoints.connections.count();
+            self.must_tell(turn, self.plan.lead(), Envelope::Calls { count });
+        }
+    }
+
+    /// Tells the lead core that an endpoint which is leaving has lost its last connection (G-RSI-03).
+    pub(super) fn note_idle<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, endpoint: EndpointIndex) {
+        let leaving = self
+            .calls
+            .endpoints
+            .get(endpoint)
+            .is_some_and(|state| state.service.method == RestartMethod::Graceful && state.connection_slots().next().is_none());
+        if leaving {
+            let range = EndpointRange { first: endpoint.0, count: 1 };
+            self.must_tell(turn, self.plan.lead(), Envelope::Idle { range });
+        }
+    }
+
+    /// A card of this core saw the line.
+    pub(super) fn note_defect<F: Frames, O: Outside>(
+        &mut self,
+        turn: &mut Turn<'_, F, O>,
+        facility: Facility,
+        defect: Defect,
+        on: bool,
+        at_once: bool,
+    ) {
+        self.must_tell(turn, self.plan.lead(), Envelope::Defect { facility, defect, on, at_once });
+    }
+}
+
+fn method_of(method: restart::Method) -> RestartMethod {
+    match method {
+        restart::Method::Restart => RestartMethod::Restart,
+        restart::Method::Forced => RestartMethod::Forced,
+        restart::Method::Graceful => RestartMethod::Graceful,
+        restart::Method::CancelGraceful => RestartMethod::CancelGraceful,
+        restart::Method::Disconnected => RestartMethod::Disconnected,
+    }
 }

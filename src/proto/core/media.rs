@@ -40,10 +40,10 @@ impl Core {
                 self.note_entity(turn, endpoint, entity);
                 let domain = mgcp::domain_of(&self.plan, &command.endpoint)?;
                 self.note_success(received, endpoint, domain);
-                Ok(Step::Done(Outcome::Created { created, chosen: false, second: None }, Preface::Endpoint(endpoint)))
+                Ok(Step::Done(Outcome::Created { created, chosen: false, second: None }))
             }
             Begun::Opening(slot) => {
-                self.park(turn.now, received, handle, command, Some(endpoint), Wait::Opening(slot, plan), Time::NEVER)?;
+                self.park(turn.now, received, handle, (command.verb, command.id), Some(endpoint), Wait::Opening(slot, plan), Time::NEVER)?;
                 Ok(Step::Waiting)
             }
         }
@@ -70,10 +70,18 @@ impl Core {
                 self.note_entity(turn, endpoint, entity);
                 let domain = mgcp::domain_of(&self.plan, &command.endpoint)?;
                 self.note_success(received, endpoint, domain);
-                Ok(Step::Done(Outcome::Modified(created), Preface::Endpoint(endpoint)))
+                Ok(Step::Done(Outcome::Modified(created)))
             }
             Modified::Waiting => {
-                self.park(turn.now, received, handle, command, Some(endpoint), Wait::Modifying(slot, plan), Time::NEVER)?;
+                self.park(
+                    turn.now,
+                    received,
+                    handle,
+                    (command.verb, command.id),
+                    Some(endpoint),
+                    Wait::Modifying(slot, plan),
+                    Time::NEVER,
+                )?;
                 Ok(Step::Waiting)
             }
         }
@@ -98,6 +106,7 @@ impl Core {
                 Outcome::Deleted(None)
             }
         };
+        self.note_idle(turn, endpoint);
         self.note_calls(turn);
         Ok(outcome)
     }

@@ -25,7 +25,10 @@ mod respond;
 
 pub use announce::Announcement;
 pub use envelope::{Envelope, JobId, Message, SINGLE};
-pub use operator::{Answer, Ask, ConnectionView, CoreView, EndpointView, Request, SpanView, StateFilter, TransactionsView};
+pub use lead::Administration;
+pub use operator::{
+    Answer, Ask, ConnectionView, CoreView, EndpointView, FacilitiesView, Request, SpanView, StateFilter, TransactionsView,
+};
 pub use outside::{Frames, Origin, Outside, Turn};
 
 use crate::proto::base::{CoreId, Counter, Counters, NameKey, Rng, Time};
@@ -145,14 +148,14 @@ impl Core {
     }
 
     /// New settings, for what comes and for timers already running.
-    pub fn set_settings(&mut self, settings: Arc<Settings>) {
+    pub fn set_settings(&mut self, now: Time, settings: Arc<Settings>) {
         let timers = settings.timers.transaction();
         self.history.set_timers(timers.t_hist, settings.timers.transaction_limit);
         self.outgoing.set_timers(timers);
         self.finals.set_timers(timers);
         self.detector.set_levels(settings.overload());
         if let Some(lead) = &mut self.lead {
-            lead.set_settings(&settings);
+            lead.set_settings(&self.plan, &settings, now);
         }
         self.calls.settings = settings.clone();
         self.settings = settings;
@@ -284,7 +287,13 @@ impl Core {
             Envelope::Trigger { endpoint } => self.lead_trigger(turn, endpoint),
             Envelope::Entity { range, agent, port } => self.lead_entity(turn, range, agent, port),
             Envelope::Calls { count } => self.lead_calls(turn, from, count),
-            Envelope::Drain { on } => self.draining = on,
+            Envelope::Idle { range } => self.lead_idle(turn, range),
+            Envelope::Defect { facility, defect, on, at_once } => self.lead_defect(turn, facility, defect, on, at_once),
+            Envelope::NotifiedEntity { pattern, agent, port } => self.handle_notified_entity(&pattern, agent, port),
+            Envelope::Drain { on } => {
+                self.draining = on;
+                self.note_calls(turn);
+            }
         }
     }
 }

@@ -2,13 +2,15 @@
 //! done; a core works on it in slices.
 
 use super::Core;
+use super::lead::Administration;
 use super::outside::{Frames, Outside, Turn};
-use crate::proto::base::{EndpointIndex, Time};
+use crate::proto::base::{AgentId, EndpointIndex, EndpointRange, Time};
 use crate::proto::endpoint::{Announcement as Told, Connection, Endpoint, Law, Remote, Service};
 use crate::proto::mgcp::delete;
+use crate::proto::restart;
 use crate::proto::transaction::history;
 use crate::proto::transaction::outgoing::Outstanding;
-use crate::proto::trunk::{CardOrder, Cursor, MediaReport, Selection, SpanIndex};
+use crate::proto::trunk::{CardOrder, Cursor, Facility, MediaReport, Selection, SpanIndex};
 
 /// A question or an order, with the answer as far as it is there.
 #[derive(Debug)]
@@ -46,6 +48,14 @@ pub enum Ask {
     Drain(bool),
     /// An order to its card.
     Card(CardOrder),
+    /// The lead core: an order about service states.
+    Administer(Administration),
+    /// The lead core: how far the shutdown is.
+    Shutdown,
+    /// The lead core: states of these endpoints.
+    States(Selection),
+    /// The lead core: facilities, alarms and announcements.
+    Facilities,
 }
 
 /// Endpoints in which state.
@@ -78,6 +88,12 @@ pub enum Answer {
     Transactions(TransactionsView),
     /// The core.
     Core(CoreView),
+    /// Whether all that has to be said before the end is said.
+    Shutdown(bool),
+    /// States of endpoints.
+    States(Vec<(EndpointIndex, restart::EndpointView)>),
+    /// Facilities.
+    Facilities(FacilitiesView),
 }
 
 /// One endpoint.
@@ -119,10 +135,6 @@ pub struct SpanView {
     pub endpoints: u32,
     /// Those in service, the leaving ones included.
     pub in_service: u32,
-    /// Those an operator took out of service.
-    pub blocked: u32,
-    /// Those that leave service gracefully.
-    pub leaving: u32,
     /// Those with a connection.
     pub busy: u32,
     /// Their connections.
@@ -138,6 +150,17 @@ pub struct TransactionsView {
     pub waiting: usize,
     /// Commands of ours that are not answered.
     pub own: Vec<Outstanding>,
+}
+
+/// What the restart coordinator knows of facilities.
+#[derive(Clone, Debug)]
+pub struct FacilitiesView {
+    /// Every facility with its line status word (dsx1LineStatus, dsx3LineStatus).
+    pub facilities: Vec<(Facility, u32)>,
+    /// What has failed.
+    pub alarms: Vec<restart::Alarm>,
+    /// What was announced, and to whom: the agent and its port, 0 for the provisioned addresses.
+    pub announcements: Vec<(restart::AnnouncementView, AgentId, u16)>,
 }
 
 /// How a core is.
@@ -231,9 +254,49 @@ impl Core {
                 }
                 true
             }
+            Ask::Administer(order) => {
+                let order = *order;
+                self.administer(turn, order);
+                true
+            }
+            Ask::Shutdown | Ask::States(_) | Ask::Facilities => self.lead_answer(request),
         };
         self.deliver(turn);
         done
+    }
+
+    /// Answers what only the lead core knows.
+    fn lead_answer(&self, request: &mut Request) -> bool {
+        let Some(lead) = &self.lead else {
+            request.answer = Answer::Refused("only the lead core knows");
+            return true;
+        };
+        let coordinator = lead.coordinator();
+        let topology = &self.plan.topology;
+        match &request.ask {
+            Ask::Shutdown => request.answer = Answer::Shutdown(lead.shutdown_complete()),
+            Ask::States(selection) => {
+                let range = selection.next(topology, &mut request.cursor, self.plan.limits.slice.max(1));
+                let states = range.into_iter().flat_map(EndpointRange::iter).filter_map(|e| Some((e, coordinator.endpoint(e)?)));
+                match &mut request.answer {
+                    Answer::States(list) => list.extend(states),
+                    answer => *answer = Answer::States(states.collect()),
+                }
+                return range.is_none();
+            }
+            _ => {
+                let announcements = coordinator.announcements().map(|view| {
+                    let (agent, port) = lead.group_entity(view.group);
+                    (view, agent, port)
+                });
+                request.answer = Answer::Facilities(FacilitiesView {
+                    facilities: topology.facilities().map(|facility| (facility, coordinator.line_status(facility))).collect(),
+                    alarms: coordinator.alarms().collect(),
+                    announcements: announcements.collect(),
+                });
+            }
+        }
+        true
     }
 
     /// Calls `visit` for the next slice of this core's endpoints among `selection`; true at the end.
@@ -295,14 +358,12 @@ impl SpanView {
     /// Counts an endpoint of `span`, which is the last of the list or comes next.
     fn count(list: &mut Vec<SpanView>, span: SpanIndex, endpoint: &Endpoint) {
         if list.last().is_none_or(|last| last.span != span) {
-            list.push(SpanView { span, endpoints: 0, in_service: 0, blocked: 0, leaving: 0, busy: 0, connections: 0 });
+            list.push(SpanView { span, endpoints: 0, in_service: 0, busy: 0, connections: 0 });
         }
         let Some(view) = list.last_mut() else { return };
-        let (service, connections) = (endpoint.service, endpoint.connection_count() as u32);
+        let connections = endpoint.connection_count() as u32;
         view.endpoints += 1;
-        view.in_service += u32::from(service.in_service);
-        view.blocked += u32::from(service.blocked());
-        view.leaving += u32::from(service.leaving());
+        view.in_service += u32::from(endpoint.service.in_service);
         view.busy += u32::from(connections > 0);
         view.connections += connections;
     }

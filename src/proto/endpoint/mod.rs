@@ -62,18 +62,6 @@ impl Default for Service {
     }
 }
 
-impl Service {
-    /// Whether an operator took the endpoint out of service (reason 901, RFC 3435 2.5).
-    pub fn blocked(&self) -> bool {
-        !self.in_service && self.reason == 901
-    }
-
-    /// Whether the endpoint leaves service when its calls have ended.
-    pub fn leaving(&self) -> bool {
-        self.in_service && self.method == RestartMethod::Graceful
-    }
-}
-
 /// A restart method (RFC 3435 3.2.2.20).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum RestartMethod {

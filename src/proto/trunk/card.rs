@@ -3,7 +3,7 @@
 //! Media belongs to the card: it hands out the local address and port of a connection, moves audio as the mode says, counts, and sees
 //! the line. Every order may be answered at once or later by an [`Indication`]; a connection is named by the slot of its core.
 
-use super::Facility;
+use super::{Defect, Facility};
 use crate::proto::base::{EndpointIndex, Mode, Time};
 use std::net::{IpAddr, SocketAddr};
 
@@ -107,46 +107,6 @@ pub enum Indication {
         /// Whether to take it for a failure (or the end of one) at once, without integration.
         at_once: bool,
     },
-}
-
-/// What can be wrong with a line (RFC 4805 3.4, RFC 3896 2.4).
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Defect {
-    /// Loss of signal.
-    LossOfSignal,
-    /// Loss of frame.
-    LossOfFrame,
-    /// Alarm indication signal.
-    AlarmIndication,
-    /// Remote alarm indication.
-    RemoteAlarm,
-    /// The near end is looped.
-    Loopback,
-    /// The card that carries the line does not work.
-    CardFailure,
-}
-
-impl Defect {
-    /// Every defect, gravest first.
-    pub const ALL: [Defect; 6] =
-        [Defect::CardFailure, Defect::LossOfSignal, Defect::AlarmIndication, Defect::LossOfFrame, Defect::RemoteAlarm, Defect::Loopback];
-
-    /// The word operators use.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Defect::LossOfSignal => "los",
-            Defect::LossOfFrame => "lof",
-            Defect::AlarmIndication => "ais",
-            Defect::RemoteAlarm => "rai",
-            Defect::Loopback => "loopback",
-            Defect::CardFailure => "card",
-        }
-    }
-
-    /// The defect with this word.
-    pub fn by_name(name: &str) -> Option<Defect> {
-        Defect::ALL.into_iter().find(|defect| defect.name().eq_ignore_ascii_case(name))
-    }
 }
 
 /// What a connection has counted (RFC 3435 3.2.2.7); saturating at 999,999,999 when written.

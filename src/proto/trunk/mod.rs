@@ -4,6 +4,7 @@
 //! The hierarchy is fixed for the life of the process (HIE-01..05 of the trunk facts): a T3 carries 28 T1s of 24 channels, a T1 or
 //! E1 may also stand alone. Everything else that needs a name, a span or a wildcard asks [`topology::Topology`].
 
+pub mod alarm;
 pub mod card;
 pub mod placement;
 mod reader;
@@ -12,7 +13,8 @@ pub mod simulated;
 pub(crate) mod text;
 pub mod topology;
 
-pub use card::{Answer, Card, CardFault, CardOrder, Defect, Indication, Media, MediaAddress, MediaReport};
+pub use alarm::{Defect, Failure, IntegrationTimes, Monitor};
+pub use card::{Answer, Card, CardFault, CardOrder, Indication, Media, MediaAddress, MediaReport};
 pub use selection::{Cursor, NameError, Selection};
 pub use simulated::{SimCard, SimulatedPlan};
 pub use topology::{Facility, FacilityKind, FacilityPlan, SpanIndex, T3Index, Topology};

@@ -7,7 +7,7 @@
 //! Invariants:
 //! - The same seed and the same orders at the same times give the same answers.
 //! - Nothing is sent or received before the far end is known (RTP to nowhere does not count), nor while the card or its part with
-//!   the endpoint has [`Defect::CardFailure`].
+//!   the endpoint has [`Defect::Equipment`].
 //! - An order takes effect when it is answered. There is at most one answer to come per connection: a later order replaces it.
 //! - Tables are sized at construction.
 //!
@@ -23,7 +23,8 @@ mod tests;
 
 use self::ports::PortPool;
 use self::stream::{Pace, Stream};
-use super::card::{Answer, Card, CardFault, CardOrder, Defect, Indication, Media, MediaAddress, MediaReport};
+use super::Defect;
+use super::card::{Answer, Card, CardFault, CardOrder, Indication, Media, MediaAddress, MediaReport};
 use super::{Facility, SpanIndex, T3Index, Topology};
 use crate::proto::base::{EndpointIndex, EndpointRange, Rng, Time};
 use std::cmp::Reverse;
@@ -295,7 +296,7 @@ impl SimCard {
         let lines = &self.lines;
         let failed = |facility: Facility| {
             let place = lines.binary_search_by_key(&facility, |line| line.facility);
-            place.ok().and_then(|place| lines.get(place)).is_some_and(|line| line.present & bit(Defect::CardFailure) != 0)
+            place.ok().and_then(|place| lines.get(place)).is_some_and(|line| line.present & bit(Defect::Equipment) != 0)
         };
         let mut changed = false;
         for span in &mut self.spans {

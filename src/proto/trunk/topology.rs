@@ -231,6 +231,12 @@ impl Topology {
         EndpointRange { first: 0, count: self.t3s.last().map_or(0, |t3| t3.endpoints.first + t3.endpoints.count) }
     }
 
+    /// Whether a single T3, T1 or E1 is the whole gateway.
+    pub fn has_one_facility(&self) -> bool {
+        let alone = self.spans.len() as u32 - self.t1s.from;
+        self.t3s.len() + alone as usize == 1
+    }
+
     /// Every facility: the T3s, then the spans, those within T3s included.
     pub fn facilities(&self) -> impl Iterator<Item = Facility> + use<> {
         let t3s = (0..self.t3s.len() as u16).map(|n| Facility::T3(T3Index(n)));
@@ -266,7 +272,7 @@ impl Topology {
     /// The endpoint with this local name; `None` for any other name, also for names of facilities and names with wildcards.
     #[inline]
     pub fn lookup(&self, local: &[u8]) -> Option<EndpointIndex> {
-        let mut reader = Reader::new(local)?;
+        let mut reader = Reader::new(local);
         let Facility::Span(span) = self.read_facility(&mut reader)? else { return None };
         let channel = if reader.skip(SLASH) { reader.number()? } else { return None };
         if !reader.is_at_end() {
@@ -277,7 +283,7 @@ impl Topology {
 
     /// The facility with this local name: `ds/ds3-1`, `ds/ds3-1/ds1-5`, `ds/ds1-1`, `ds/e1-1`.
     pub fn lookup_facility(&self, local: &[u8]) -> Option<Facility> {
-        let mut reader = Reader::new(local)?;
+        let mut reader = Reader::new(local);
         self.read_facility(&mut reader).filter(|_| reader.is_at_end())
     }
 

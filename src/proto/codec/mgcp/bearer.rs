@@ -1,11 +1,8 @@
 //! BearerInformation (RFC 3435 3.2.2.1; G-EPC-04).
 
-use super::options::{self, PackageOption};
+use super::options::{self, PackageOption, PackageOptions};
 use super::refusal::{Fault, Refusal};
 use crate::proto::codec::scan::{self, Items};
-
-/// The most bearer attributes of packages in one `B:`.
-pub const PACKAGE_ATTRIBUTES_MAX: usize = 4;
 
 /// The coding of the line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,13 +28,13 @@ impl Encoding {
 pub struct BearerInformation<'a> {
     /// `e:`.
     pub encoding: Option<Encoding>,
-    packages: [Option<PackageOption<'a>>; PACKAGE_ATTRIBUTES_MAX],
+    packages: PackageOptions<'a>,
 }
 
 impl<'a> BearerInformation<'a> {
     /// Reads the value of `B:`.
     pub fn parse(value: &'a [u8]) -> Result<BearerInformation<'a>, Refusal> {
-        let mut bearer = BearerInformation::default();
+        let mut bearer = BearerInformation { packages: PackageOptions { value, count: 0 }, ..Default::default() };
         for item in Items::new(value, b',') {
             bearer.add(item).map_err(|fault| Refusal::new(fault, scan::offset_in(value, item)))?;
         }
@@ -45,15 +42,12 @@ impl<'a> BearerInformation<'a> {
     }
 
     /// The attributes that belong to packages, in order.
-    pub fn packages(&self) -> impl Iterator<Item = &PackageOption<'a>> {
-        self.packages.iter().flatten()
+    pub fn packages(&self) -> impl Iterator<Item = PackageOption<'a>> + use<'a> {
+        self.packages.iter()
     }
 
     fn add(&mut self, item: &'a [u8]) -> Result<(), Fault> {
-        let (key, value) = match item.iter().position(|&b| b == b':') {
-            Some(colon) => (scan::trim_end(&item[..colon]), Some(scan::trim_start(&item[colon + 1..]))),
-            None => (item, None),
-        };
+        let (key, value) = options::key_and_value(item);
         if key.eq_ignore_ascii_case(b"e") {
             let encoding = match value.unwrap_or_default() {
                 [b'a' | b'A'] => Encoding::ALaw,
@@ -63,17 +57,10 @@ impl<'a> BearerInformation<'a> {
             return if self.encoding.replace(encoding).is_some() { Err(Fault::BearerRepeated) } else { Ok(()) };
         }
         let slash = key.iter().position(|&b| b == b'/').ok_or(Fault::BearerUnknown)?;
-        let (package, name) = (&key[..slash], &key[slash + 1..]);
-        if !scan::is_package_name(package) || !options::extension(name, value) {
+        if !scan::is_package_name(&key[..slash]) || !options::extension(&key[slash + 1..], value) {
             return Err(Fault::BearerUnknown);
         }
-        let same = |other: &PackageOption| other.package.eq_ignore_ascii_case(package) && other.name.eq_ignore_ascii_case(name);
-        if self.packages().any(same) {
-            return Err(Fault::BearerRepeated);
-        }
-        let slot = self.packages.iter_mut().find(|slot| slot.is_none()).ok_or(Fault::BearerUnknown)?;
-        *slot = Some(PackageOption { package, name, value: value.unwrap_or_default() });
-        Ok(())
+        self.packages.add(key, Fault::BearerRepeated, Fault::TooManyBearers)
     }
 }
 
@@ -87,7 +74,7 @@ mod tests {
         assert_eq!(parse("e:MU").unwrap().encoding, Some(Encoding::MuLaw));
         let bearer = parse("E : a, zz/a:1").unwrap();
         assert_eq!(bearer.encoding, Some(Encoding::ALaw));
-        assert_eq!(bearer.packages().next().unwrap(), &PackageOption { package: b"zz", name: b"a", value: b"1" });
+        assert_eq!(bearer.packages().next().unwrap(), PackageOption { package: b"zz", name: b"a", value: b"1" });
         assert_eq!(parse(""), Ok(BearerInformation::default()));
         assert_eq!(parse("e:xx"), Err(Fault::BearerEncoding));
         assert_eq!(parse("e"), Err(Fault::BearerEncoding));

@@ -64,13 +64,6 @@ impl<'a> Parameters<'a> {
     }
 }
 
-/// The parameters of packages, in order, bounded by [`EXTENSIONS_MAX`].
-#[derive(Clone, Debug)]
-struct Extensions {
-    items: [(Span, Span); EXTENSIONS_MAX],
-    length: u8,
-}
-
 /// A parameter `package/name: value` that is not one of the base package.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Extension<'a> {
@@ -94,7 +87,8 @@ pub struct Command<'a> {
     /// The session description that follows the parameters.
     pub description: Option<&'a [u8]>,
     parameters: Parameters<'a>,
-    extensions: Extensions,
+    header_at: usize,
+    extensions: u8,
 }
 
 /// One row of table M-1, seen from the receiver.
@@ -157,7 +151,7 @@ impl Presence {
 }
 
 impl<'a> Command<'a> {
-    /// Reads a command that a call agent sent to a gateway. `message` is one message of a datagram ([`super::super::peek`]).
+    /// Reads a command that a call agent sent to a gateway. `message` is one message of a datagram ([`crate::proto::codec::peek`]).
     pub fn parse(message: &'a [u8]) -> Result<Command<'a>, Refusal> {
         Command::parse_as(message, Presence::at_gateway)
     }
@@ -183,7 +177,8 @@ impl<'a> Command<'a> {
             endpoint,
             description: None,
             parameters: Parameters::new(message),
-            extensions: Extensions { items: [(Span::default(), Span::default()); EXTENSIONS_MAX], length: 0 },
+            header_at: line.next,
+            extensions: 0,
         };
         let mut extended = false;
         let mut at = line.next;
@@ -193,9 +188,9 @@ impl<'a> Command<'a> {
                 HeaderLine::Parameter { code: Some(code), value_at, value_end, .. } => {
                     command.add(code, presence, value_at, value_end).map_err(|fault| Refusal::new(fault, at))?;
                 }
-                HeaderLine::Parameter { name, code: None, value_at, value_end } => {
+                HeaderLine::Parameter { name, code: None, .. } => {
                     extended = true;
-                    command.add_extension(name, at, value_at, value_end).map_err(|fault| Refusal::new(fault, at))?;
+                    command.add_extension(name).map_err(|fault| Refusal::new(fault, at))?;
                 }
                 HeaderLine::Blank => {
                     command.add_description(next, presence)?;
@@ -227,7 +222,7 @@ impl<'a> Command<'a> {
         Ok(())
     }
 
-    fn add_extension(&mut self, name: &'a [u8], name_at: usize, value_at: usize, value_end: usize) -> Result<(), Fault> {
+    fn add_extension(&mut self, name: &[u8]) -> Result<(), Fault> {
         if let [b'x' | b'X', b'+', ..] = name {
             return Err(Fault::CriticalExtension);
         }
@@ -241,14 +236,15 @@ impl<'a> Command<'a> {
         if !scan::is_package_name(&name[..slash]) || !is_extension_name(&name[slash + 1..]) {
             return Err(Fault::ParameterName);
         }
-        if self.extensions.names(self.parameters.message).any(|other| other.eq_ignore_ascii_case(name)) {
+        let (package, name) = (&name[..slash], &name[slash + 1..]);
+        let same = |other: Extension| other.package.eq_ignore_ascii_case(package) && other.name.eq_ignore_ascii_case(name);
+        if self.extensions().any(same) {
             return Err(Fault::ExtensionRepeated);
         }
-        let length = usize::from(self.extensions.length);
-        let item = self.extensions.items.get_mut(length).ok_or(Fault::TooManyExtensions)?;
-        let span = |start: usize, end: usize| Span { start: start as u16, end: end as u16 };
-        *item = (span(name_at, name_at + name.len()), span(value_at, value_end));
-        self.extensions.length += 1;
+        if usize::from(self.extensions) == EXTENSIONS_MAX {
+            return Err(Fault::TooManyExtensions);
+        }
+        self.extensions += 1;
         Ok(())
     }
 
@@ -291,14 +287,24 @@ impl<'a> Command<'a> {
         self.parameters.present()
     }
 
-    /// The parameters that belong to packages (but for `B/PR`, which has a code).
-    pub fn extensions(&self) -> impl Iterator<Item = Extension<'a>> {
+    /// The parameters that belong to packages (but for `B/PR`, which has a code), at most [`EXTENSIONS_MAX`]. They are found again in the
+    /// message: they are rare, and a table of them would have to be moved with every command.
+    pub fn extensions(&self) -> impl Iterator<Item = Extension<'a>> + use<'a> {
         let message = self.parameters.message;
-        let items = self.extensions.items.iter().take(usize::from(self.extensions.length));
-        items.map(move |(name, value)| {
-            let name = name.of(message);
-            let slash = name.iter().position(|&b| b == b'/').unwrap_or(0);
-            Extension { package: &name[..slash], name: name.get(slash + 1..).unwrap_or_default(), value: value.of(message) }
+        let (mut at, mut left) = (self.header_at, self.extensions);
+        std::iter::from_fn(move || {
+            while left > 0 && at < message.len() {
+                let (line, next) = header_line(message, at);
+                at = next;
+                if let HeaderLine::Parameter { name, code: None, value_at, value_end } = line
+                    && let Some(slash) = name.iter().position(|&b| b == b'/')
+                {
+                    left -= 1;
+                    let value = message.get(value_at..value_end)?;
+                    return Some(Extension { package: &name[..slash], name: &name[slash + 1..], value });
+                }
+            }
+            None
         })
     }
 
@@ -433,12 +439,6 @@ impl<'a> Command<'a> {
     }
 }
 
-impl Extensions {
-    fn names<'a>(&self, message: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
-        self.items.iter().take(usize::from(self.length)).map(move |(name, _)| name.of(message))
-    }
-}
-
 /// 1 to 32 letters, digits and hyphens (G-SYN-10).
 fn is_extension_name(name: &[u8]) -> bool {
     (1..=32).contains(&name.len()) && name.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'-')
@@ -499,5 +499,4 @@ fn cut_at_empty_line(text: &[u8]) -> (&[u8], &[u8]) {
 }
 
 #[cfg(test)]
-#[path = "command_tests.rs"]
 mod tests;

@@ -78,12 +78,7 @@ impl<'a> ResponseLine<'a> {
 /// 1 to 9 digits that end at a blank or the end (O-3: 0 is accepted).
 #[inline]
 fn transaction_id(text: &[u8]) -> Option<(TransactionId, &[u8])> {
-    let end = text.iter().position(|b| !b.is_ascii_digit()).unwrap_or(text.len());
-    let rest = &text[end..];
-    if rest.first().is_some_and(|&b| !scan::is_blank(b) && b != b'\r') {
-        return None;
-    }
-    Some((scan::decimal(&text[..end], 9)?, rest))
+    scan::leading_decimal(text, 9).filter(|(_, rest)| rest.first().is_none_or(|&b| scan::is_blank(b) || b == b'\r'))
 }
 
 #[inline]

@@ -19,7 +19,7 @@ mod response;
 mod value;
 mod write;
 
-pub use bearer::{BearerInformation, Encoding, PACKAGE_ATTRIBUTES_MAX};
+pub use bearer::{BearerInformation, Encoding};
 pub use code::{CODES, Code, CodeSet, Verb};
 pub use command::{Command, EXTENSIONS_MAX, Extension};
 pub use digit_map::{DigitMap, Position, Positions, SymbolSet};
@@ -27,6 +27,7 @@ pub use event::{
     Action, ActionList, ActionSet, ConnectionRef, EMBEDDED_MAX, Embedded, Event, EventList, EventName, Events, ListKind, NESTING_MAX,
     PackageRef, Parameter, ParameterList, ParameterValue,
 };
+pub(crate) use name::ip4;
 pub use name::{AGENT_PORT, Domain, EndpointName, NAME_MAX, NotifiedEntity, Term};
 pub use options::{
     Capabilities, Encryption, Gain, LocalConnectionOptions, NameList, Network, PACKAGE_OPTIONS_MAX, PackageOption, Range, Reservation,

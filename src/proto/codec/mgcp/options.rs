@@ -5,7 +5,7 @@
 use super::refusal::{Fault, Refusal};
 use crate::proto::codec::scan::{self, Items};
 
-/// The most options of packages in one `L:`.
+/// The most items of packages in one `L:` or `B:`.
 pub const PACKAGE_OPTIONS_MAX: usize = 8;
 
 /// An inclusive range of the numbers of `p:` (ms) or `b:` (kbit/s), 0..=9999.
@@ -68,8 +68,8 @@ pub struct NameList<'a>(&'a [u8]);
 impl<'a> NameList<'a> {
     /// One or more names of legal characters.
     fn parse(text: &'a [u8]) -> Option<NameList<'a>> {
-        let list = NameList(text);
-        (!text.is_empty() && list.iter().all(|name| !name.is_empty() && name.iter().all(|&b| is_option_byte(b)))).then_some(list)
+        let legal = |name: &[u8]| !name.is_empty() && name.iter().all(|&b| is_option_byte(b));
+        (!text.is_empty() && Items::new(text, b';').all(legal)).then_some(NameList(text))
     }
 
     /// The names in order.
@@ -92,6 +92,54 @@ pub struct PackageOption<'a> {
     pub name: &'a [u8],
     /// The value as written; empty when there is none.
     pub value: &'a [u8],
+}
+
+/// The items of packages in an `L:` or a `B:`, found again when they are asked for: they are rare, and a table of them would have to be
+/// moved with every command.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct PackageOptions<'a> {
+    /// The whole parameter.
+    pub value: &'a [u8],
+    /// How many of its items, read from the first on, belong to packages.
+    pub count: u8,
+}
+
+impl<'a> PackageOptions<'a> {
+    /// The items in order.
+    pub fn iter(&self) -> impl Iterator<Item = PackageOption<'a>> + use<'a> {
+        // Without any, the parameter need not be read again.
+        let value = if self.count == 0 { &[] } else { self.value };
+        let items = Items::new(value, b',').filter_map(|item| {
+            let (key, value) = key_and_value(item);
+            let slash = key.iter().position(|&b| b == b'/')?;
+            Some(PackageOption { package: &key[..slash], name: &key[slash + 1..], value: value.unwrap_or_default() })
+        });
+        items.take(usize::from(self.count))
+    }
+
+    /// Counts the next item, of this key, unless it occurred before or there are too many.
+    pub fn add(&mut self, key: &[u8], repeated: Fault, too_many: Fault) -> Result<(), Fault> {
+        let slash = key.iter().position(|&b| b == b'/').unwrap_or(0);
+        let (package, name) = (&key[..slash], key.get(slash + 1..).unwrap_or_default());
+        let same = |other: PackageOption| other.package.eq_ignore_ascii_case(package) && other.name.eq_ignore_ascii_case(name);
+        if self.iter().any(same) {
+            return Err(repeated);
+        }
+        if usize::from(self.count) == PACKAGE_OPTIONS_MAX {
+            return Err(too_many);
+        }
+        self.count += 1;
+        Ok(())
+    }
+}
+
+/// The key of an item and what follows its first colon.
+#[inline]
+pub(super) fn key_and_value(item: &[u8]) -> (&[u8], Option<&[u8]>) {
+    match item.iter().position(|&b| b == b':') {
+        Some(colon) => (scan::trim_end(&item[..colon]), Some(scan::trim_start(&item[colon + 1..]))),
+        None => (item, None),
+    }
 }
 
 /// The options of an `L:`; what is absent was not given.
@@ -117,13 +165,13 @@ pub struct LocalConnectionOptions<'a> {
     pub encryption: Option<Encryption<'a>>,
     /// `nt:`, the network type.
     pub network: Option<Network<'a>>,
-    packages: [Option<PackageOption<'a>>; PACKAGE_OPTIONS_MAX],
+    packages: PackageOptions<'a>,
 }
 
 impl<'a> LocalConnectionOptions<'a> {
     /// Reads the value of `L:`.
     pub fn parse(value: &'a [u8]) -> Result<LocalConnectionOptions<'a>, Refusal> {
-        let mut options = LocalConnectionOptions::default();
+        let mut options = LocalConnectionOptions { packages: PackageOptions { value, count: 0 }, ..Default::default() };
         for item in Items::new(value, b',') {
             options.add(item).map_err(|fault| Refusal::new(fault, scan::offset_in(value, item)))?;
         }
@@ -131,16 +179,14 @@ impl<'a> LocalConnectionOptions<'a> {
     }
 
     /// The options that belong to packages, in order.
-    pub fn packages(&self) -> impl Iterator<Item = &PackageOption<'a>> {
-        self.packages.iter().flatten()
+    pub fn packages(&self) -> impl Iterator<Item = PackageOption<'a>> + use<'a> {
+        self.packages.iter()
     }
 
+    #[inline]
     fn add(&mut self, item: &'a [u8]) -> Result<(), Fault> {
         // The first colon ends the key: `a:image/t38` is no package option.
-        let (key, value) = match item.iter().position(|&b| b == b':') {
-            Some(colon) => (scan::trim_end(&item[..colon]), Some(scan::trim_start(&item[colon + 1..]))),
-            None => (item, None),
-        };
+        let (key, value) = key_and_value(item);
         let given = value.unwrap_or_default();
         match Key::parse(key) {
             Some(Key::Codecs) => once(&mut self.codecs, NameList::parse(given), Fault::OptionCodecs),
@@ -165,17 +211,10 @@ impl<'a> LocalConnectionOptions<'a> {
             (_, None) if extension(key, value) => Err(Fault::OptionUnknown),
             (_, None) => Err(Fault::OptionMalformed),
             (_, Some(slash)) => {
-                let (package, name) = (&key[..slash], &key[slash + 1..]);
-                if !scan::is_package_name(package) || !extension(name, value) {
+                if !scan::is_package_name(&key[..slash]) || !extension(&key[slash + 1..], value) {
                     return Err(Fault::OptionMalformed);
                 }
-                let same = |other: &PackageOption| other.package.eq_ignore_ascii_case(package) && other.name.eq_ignore_ascii_case(name);
-                if self.packages().any(same) {
-                    return Err(Fault::OptionRepeated);
-                }
-                let slot = self.packages.iter_mut().find(|slot| slot.is_none()).ok_or(Fault::TooManyOptions)?;
-                *slot = Some(PackageOption { package, name, value: value.unwrap_or_default() });
-                Ok(())
+                self.packages.add(key, Fault::OptionRepeated, Fault::TooManyOptions)
             }
         }
     }
@@ -318,7 +357,16 @@ fn is_quoted(text: &[u8]) -> bool {
 
 /// A character of names and words in options.
 fn is_option_byte(byte: u8) -> bool {
-    byte.is_ascii_graphic() && !matches!(byte, b'"' | b'%' | b'(' | b')' | b',' | b':' | b';' | b'<' | b'>' | b'\\')
+    const LEGAL: [bool; 256] = {
+        let mut legal = [false; 256];
+        let mut byte = 0x21;
+        while byte <= 0x7e {
+            legal[byte] = !matches!(byte as u8, b'"' | b'%' | b'(' | b')' | b',' | b':' | b';' | b'<' | b'>' | b'\\');
+            byte += 1;
+        }
+        legal
+    };
+    LEGAL[usize::from(byte)]
 }
 
 /// Capabilities, as a call agent reads them from an audit: keys and values, in order (G-AUE-14).
@@ -342,10 +390,8 @@ impl<'a> Iterator for Capabilities<'a> {
     type Item = (&'a [u8], &'a [u8]);
 
     fn next(&mut self) -> Option<(&'a [u8], &'a [u8])> {
-        self.0.next().map(|item| match item.iter().position(|&b| b == b':') {
-            Some(colon) => (scan::trim_end(&item[..colon]), scan::trim_start(&item[colon + 1..])),
-            None => (item, &[][..]),
-        })
+        let (key, value) = key_and_value(self.0.next()?);
+        Some((key, value.unwrap_or_default()))
     }
 }
 
@@ -370,7 +416,7 @@ mod tests {
         assert_eq!((options.gain, options.type_of_service), (Some(Gain::Decibels(-3)), Some(0xb8)));
         assert_eq!((options.reservation, options.network), (Some(Reservation::ControlledLoad), Some(Network::Internet)));
         assert_eq!(options.encryption, Some(Encryption::Clear(b"\"a,b\"")));
-        assert_eq!(options.packages().collect::<Vec<_>>(), [&PackageOption { package: b"f", name: b"o", value: b"1;\"2\"" }]);
+        assert_eq!(options.packages().collect::<Vec<_>>(), [PackageOption { package: b"f", name: b"o", value: b"1;\"2\"" }]);
         assert_eq!(parse(""), Ok(LocalConnectionOptions::default()));
     }
 

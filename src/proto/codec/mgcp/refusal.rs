@@ -168,6 +168,8 @@ faults! {
         BearerUnknown = 539 "bearer attribute is unknown",
         /// The same bearer attribute twice.
         BearerRepeated = 510 "bearer attribute occurs twice",
+        /// More bearer attributes of packages than are kept.
+        TooManyBearers = 510 "too many bearer attributes of packages",
         /// An event or signal that does not follow the grammar.
         EventMalformed = 510 "event or signal is malformed",
         /// A range outside R and T (G-EVT-04).
@@ -214,8 +216,8 @@ faults! {
         SdpAudioMissing = 505 "session description has no audio medium",
         /// A transport other than RTP/AVP and LOCAL.
         SdpTransport = 505 "transport of the audio medium is not supported",
-        /// An attribute we read that does not follow its grammar.
-        SdpAttribute = 509 "attribute of the session description is malformed",
+        /// `a=MGCPlocalcx` without a connection identifier.
+        SdpLocalConnection = 509 "a=MGCPlocalcx of the session description is malformed",
     }
 }
 

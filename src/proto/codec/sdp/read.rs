@@ -2,11 +2,11 @@
 
 use super::{Address, Encoding, static_encoding};
 use crate::proto::base::HexId;
-use crate::proto::codec::mgcp::{Domain, Fault, Refusal};
+use crate::proto::codec::mgcp::{Domain, Fault, Refusal, ip4};
 use crate::proto::codec::scan::{self, Lines};
 
 /// The most payload types that are kept; further ones cannot be negotiated.
-pub const FORMATS_MAX: usize = 24;
+pub const FORMATS_MAX: usize = 16;
 
 /// Which way media may go, seen from who wrote the description.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -21,6 +21,22 @@ pub enum Direction {
     /// Neither.
     Inactive,
 }
+
+impl Direction {
+    /// Reads the attribute that is nothing but its name.
+    fn parse(attribute: &[u8]) -> Option<Direction> {
+        Some(match attribute {
+            b"sendrecv" => Direction::SendRecv,
+            b"sendonly" => Direction::SendOnly,
+            b"recvonly" => Direction::RecvOnly,
+            b"inactive" => Direction::Inactive,
+            _ => return None,
+        })
+    }
+}
+
+/// The attribute of the LOCAL form; letter case does not matter in this one (RFC 3435 3.4.2).
+const LOCAL_CONNECTION: &[u8] = b"MGCPlocalcx:";
 
 /// A place in the text.
 #[derive(Clone, Copy, Debug, Default)]
@@ -73,7 +89,7 @@ pub struct Session<'a> {
 pub struct Format<'a> {
     /// 0..=127.
     pub payload_type: u8,
-    /// Its `a=rtpmap`, or else its static meaning; `None` for a dynamic type without one.
+    /// Its `a=rtpmap`, or else its static meaning; `None` for a dynamic type without one and for a malformed one.
     pub encoding: Option<Encoding<'a>>,
     /// Its `a=fmtp`.
     pub parameters: Option<&'a [u8]>,
@@ -167,10 +183,12 @@ impl<'a> Iterator for Formats<'_, 'a> {
     fn next(&mut self) -> Option<Format<'a>> {
         let slot = self.session.slots.get(..self.session.count)?.get(self.next)?;
         self.next += 1;
-        let encoding = slot.encoding.of(self.session.text).and_then(parse_encoding);
         Some(Format {
             payload_type: slot.payload_type,
-            encoding: encoding.or(static_encoding(slot.payload_type)),
+            encoding: match slot.encoding.of(self.session.text) {
+                Some(text) => parse_encoding(text),
+                None => static_encoding(slot.payload_type),
+            },
             parameters: slot.parameters.of(self.session.text),
         })
     }
@@ -235,9 +253,8 @@ impl<'a> Reader<'a> {
             return Err(Fault::SdpMedia);
         }
         while !rest.is_empty() {
-            let (format, behind) = scan::word(rest);
-            rest = behind;
-            let payload_type = scan::decimal(format, 3).filter(|&n| n <= 127).ok_or(Fault::SdpMedia)? as u8;
+            let payload_type;
+            (payload_type, rest) = payload_type_and_rest(rest).ok_or(Fault::SdpMedia)?;
             if self.slot(payload_type).is_none()
                 && let Some(slot) = self.session.slots.get_mut(self.session.count)
             {
@@ -253,55 +270,39 @@ impl<'a> Reader<'a> {
     }
 
     fn attribute(&mut self, value: &'a [u8]) -> Result<(), Fault> {
-        let (name, argument) = match value.iter().position(|&b| b == b':') {
-            Some(colon) => (&value[..colon], scan::trim_start(&value[colon + 1..])),
-            None => (value, &[][..]),
-        };
-        match name {
-            b"rtpmap" => self.map(argument, true),
-            b"fmtp" => self.map(argument, false),
-            b"ptime" => {
-                self.session.ptime_ms = milliseconds(argument);
-                Ok(())
-            }
-            b"maxptime" => {
-                self.session.maxptime_ms = milliseconds(argument);
-                Ok(())
-            }
-            b"sendrecv" => self.direct(Direction::SendRecv),
-            b"sendonly" => self.direct(Direction::SendOnly),
-            b"recvonly" => self.direct(Direction::RecvOnly),
-            b"inactive" => self.direct(Direction::Inactive),
-            _ if name.eq_ignore_ascii_case(b"MGCPlocalcx") => {
-                self.session.local_connection = Some(HexId::parse(argument).ok_or(Fault::SdpAttribute)?);
-                Ok(())
-            }
-            _ => Ok(()),
+        if let Some(argument) = value.strip_prefix(b"rtpmap:") {
+            self.map(scan::trim_start(argument), true);
+        } else if let Some(argument) = value.strip_prefix(b"fmtp:") {
+            self.map(scan::trim_start(argument), false);
+        } else if let Some(argument) = value.strip_prefix(b"ptime:") {
+            self.session.ptime_ms = milliseconds(argument);
+        } else if let Some(argument) = value.strip_prefix(b"maxptime:") {
+            self.session.maxptime_ms = milliseconds(argument);
+        } else if let Some(direction) = Direction::parse(value) {
+            // What an attribute of the medium says comes later and wins over one of the session.
+            self.session.direction = direction;
+        } else if let Some((name, argument)) = value.split_at_checked(LOCAL_CONNECTION.len())
+            && name.eq_ignore_ascii_case(LOCAL_CONNECTION)
+        {
+            self.session.local_connection = Some(HexId::parse(scan::trim(argument)).ok_or(Fault::SdpLocalConnection)?);
         }
-    }
-
-    /// What an attribute of the medium says comes later and wins over one of the session.
-    fn direct(&mut self, direction: Direction) -> Result<(), Fault> {
-        self.session.direction = direction;
         Ok(())
     }
 
     /// `payload-type text`; one for a payload type that was not announced is ignored.
-    fn map(&mut self, argument: &'a [u8], encoding: bool) -> Result<(), Fault> {
-        let (payload_type, text) = scan::word(argument);
+    fn map(&mut self, argument: &[u8], encoding: bool) {
+        let Some((payload_type, text)) = payload_type_and_rest(argument) else {
+            return;
+        };
         let span = Span::of_part(self.text, text);
-        let Some(slot) = scan::decimal(payload_type, 3).and_then(|n| u8::try_from(n).ok()).and_then(|n| self.slot(n)) else {
-            return Ok(());
+        let Some(slot) = self.slot(payload_type) else {
+            return;
         };
         if encoding {
-            if parse_encoding(text).is_none() {
-                return Err(Fault::SdpAttribute);
-            }
             slot.encoding = span;
         } else {
             slot.parameters = span;
         }
-        Ok(())
     }
 
     fn finish(mut self) -> Result<Session<'a>, Refusal> {
@@ -321,6 +322,14 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// A payload type, 0..=127, at the start of `text`, and what follows it behind blanks.
+#[inline]
+fn payload_type_and_rest(text: &[u8]) -> Option<(u8, &[u8])> {
+    let (number, rest) = scan::leading_decimal(text, 3).filter(|&(number, _)| number <= 127)?;
+    let behind = scan::trim_start(rest);
+    (rest.is_empty() || behind.len() < rest.len()).then_some((number as u8, behind))
+}
+
 /// The value of a `c=` line.
 fn parse_address(value: &[u8]) -> Result<Address<'_>, Fault> {
     let (network, rest) = scan::word(value);
@@ -335,12 +344,11 @@ fn parse_address(value: &[u8]) -> Result<Address<'_>, Fault> {
     if network != b"IN" || (kind != b"IP4" && kind != b"IP6") {
         return Err(Fault::SdpAddress);
     }
-    let text = std::str::from_utf8(address).map_err(|_| Fault::SdpConnection)?;
     let found = match kind {
-        b"IP4" => text.parse().ok().map(Address::Ip4),
-        _ => text.parse().ok().map(Address::Ip6),
+        b"IP4" => ip4(address).map(Address::Ip4),
+        _ => std::str::from_utf8(address).ok().and_then(|text| text.parse().ok()).map(Address::Ip6),
     };
-    found.ok_or(match Domain::parse(address) {
+    found.ok_or_else(|| match Domain::parse(address) {
         // A host name of letters would have to be looked up; a multicast address has a slash. Neither is malformed.
         Some(Domain::Name(name)) if name.iter().any(u8::is_ascii_alphabetic) => Fault::SdpAddress,
         _ if address.contains(&b'/') => Fault::SdpAddress,
@@ -363,7 +371,7 @@ fn parse_encoding(text: &[u8]) -> Option<Encoding<'_>> {
 /// Whole milliseconds; a fraction is cut off, anything else ignored.
 fn milliseconds(text: &[u8]) -> Option<u16> {
     let whole = text.split(|&b| b == b'.').next()?;
-    scan::decimal(scan::trim_end(whole), 5).and_then(|ms| u16::try_from(ms).ok()).filter(|&ms| ms > 0)
+    scan::decimal(scan::trim(whole), 5).and_then(|ms| u16::try_from(ms).ok()).filter(|&ms| ms > 0)
 }
 
 #[cfg(test)]
@@ -441,8 +449,7 @@ mod tests {
             ("m=image 1 udptl t38", Fault::SdpAudioMissing),
             ("m=AUDIO 1 RTP/AVP 0", Fault::SdpAudioMissing),
             ("", Fault::SdpMediaMissing),
-            ("m=audio 1 RTP/AVP 96\na=rtpmap:96 x", Fault::SdpAttribute),
-            ("a=MGCPlocalcx:xyz\nm=audio 1 RTP/AVP 0", Fault::SdpAttribute),
+            ("a=MGCPlocalcx:xyz\nm=audio 1 RTP/AVP 0", Fault::SdpLocalConnection),
             ("m=audio 1 RTP/AVP 0\nc=IN IP4 gw.example.net", Fault::SdpAddress),
             ("m=audio 1 RTP/AVP 0\nc=IN IP4 224.2.1.1/127", Fault::SdpAddress),
             ("m=audio 1 RTP/AVP 0\nc=ATM NSAP 47.0091", Fault::SdpAddress),

@@ -49,9 +49,9 @@ mod tests {
         assert_eq!(all(4001..=4006, 0, 1), [4002, 4004]);
         assert_eq!(all(0..=3, 0, 1), [2]);
         assert_eq!(all(65530..=65535, 0, 1), [65530, 65532, 65534]);
-        assert_eq!(all(4000..=4000, 0, 1), []);
+        assert_eq!(all(4000..=4000, 0, 1), Vec::<u16>::new());
         let (first, last) = (4001, 4000);
-        assert_eq!(all(first..=last, 0, 1), []);
+        assert_eq!(all(first..=last, 0, 1), Vec::<u16>::new());
     }
 
     #[test]

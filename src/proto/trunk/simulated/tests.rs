@@ -278,7 +278,7 @@ fn defects_are_said_when_new_or_at_once() {
 #[test]
 fn a_broken_part_carries_nothing() {
     let mut card = card(1);
-    let fail = |facility, present| CardOrder::Defect { facility, defect: Defect::CardFailure, present, at_once: true };
+    let fail = |facility, present| CardOrder::Defect { facility, defect: Defect::Equipment, present, at_once: true };
     card.open(ms(0), endpoint(0), 0, &media(Mode::SendRecv));
     card.open(ms(0), endpoint(24), 1, &media(Mode::SendRecv));
     card.operate(ms(1_000), &fail(SPAN, true)).unwrap();
@@ -363,7 +363,7 @@ fn random_orders_agree_with_a_model_that_handles_each_packet() {
                     naive.failed.retain(|&part| part != facility);
                     naive.failed.extend(present.then_some(facility));
                     naive.settle();
-                    let defect = Defect::CardFailure;
+                    let defect = Defect::Equipment;
                     card.operate(time, &CardOrder::Defect { facility, defect, present, at_once: false }).unwrap();
                     assert_eq!(card.poll(time), Some(Indication::Defect { facility, defect, present, at_once: false }), "{context}");
                 }

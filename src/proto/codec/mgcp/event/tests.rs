@@ -1,4 +1,5 @@
 use super::*;
+use crate::proto::codec::mgcp::Fault;
 
 fn list(text: &str, kind: ListKind) -> Result<Vec<Event<'_>>, Fault> {
     EventList::parse(text.as_bytes(), kind).map(|list| list.iter().collect()).map_err(|refusal| refusal.fault)

@@ -1,0 +1,398 @@
+//! From a configuration to running cores: plan, settings, sockets, frames, rings, threads.
+
+use super::clock::Clock;
+use super::core_loop::{CoreLoop, Exit, Outbox, Spin, guard};
+use super::cores::{CorePort, Cores, Pulse, REQUESTS};
+use super::frame::{FrameLayout, FramePool, FrameTable, HEADROOM};
+use super::transport::wake::{self, Sleeper};
+use super::transport::{Choice, Kind, SocketSettings, TransportSettings, Wanted, bind};
+use super::{cpu, entropy, ring};
+use crate::config::{self, BusyPoll, Config, CpuFacts, Duplicates, RestartPending, Role, RsipForm, Sources, SpanKind, TransportKind};
+use crate::proto::aggregate::{Forms, Widest};
+use crate::proto::base::{CoreId, Counters};
+use crate::proto::core::{Boot, Core};
+use crate::proto::endpoint::{Blobs, Encoding, Law};
+use crate::proto::plan::{AgentSettings, Limits, Plan, Settings, SpanPlan, Timers};
+use crate::proto::trunk::{Facility, FacilityKind, FacilityPlan, SimCard, SimulatedPlan, Topology};
+use anyhow::{Context, Result, anyhow, bail};
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+/// Entries in the ring between two cores.
+const RING: usize = 1024;
+/// Commands of a core's own outstanding at a time.
+const OWN_COMMANDS: u32 = 2048;
+/// Commands that wait at a time, per core.
+const JOBS: u16 = 4096;
+/// Datagrams of several messages in hand, per core.
+const DATAGRAMS: u16 = 1024;
+/// Different notified entities at a time, per core.
+const ENTITIES: u16 = 256;
+/// Room in a send slot for a RestartInProgress in front of the largest response.
+const ANNOUNCEMENT_ROOM: u32 = 512;
+
+/// A running gateway.
+pub struct Gateway {
+    /// Its cores.
+    pub cores: Arc<Cores>,
+    /// The process clock.
+    pub clock: Clock,
+    /// The transport in use, and why not a preferred one.
+    pub transport: Choice,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Gateway {
+    /// Starts every core; returns when all of them answer.
+    ///
+    /// # Errors
+    /// What the machine refused, naming the setting it is about.
+    pub fn start(config: &Config) -> Result<Gateway> {
+        let facts: CpuFacts = cpu::allowed().into_iter().map(|cpu| (cpu.id, cpu.node)).collect();
+        let layout = config::plan(config, &facts).map_err(|errors| anyhow!("{errors}"))?;
+        let plan = Arc::new(plan(config, &layout)?);
+        let settings = Arc::new(settings(config));
+        let transport = Choice::make(match config.transport.kind {
+            TransportKind::Auto => Wanted::Auto,
+            TransportKind::Uring => Wanted::Only(Kind::Uring),
+            TransportKind::Mio => Wanted::Only(Kind::Mmsg),
+        })
+        .map_err(|reason| anyhow!(reason))?;
+        let clock = Clock::new();
+        check_free(&plan.listen)?;
+        let mut parts = Parts::new(config, &layout, &plan)?;
+        let (ready_sender, ready) = crossbeam::channel::bounded::<Result<CoreId>>(layout.cores.len());
+        let (mut ports, mut threads) = (Vec::new(), Vec::new());
+        for core_plan in &layout.cores {
+            let core = core_plan.core;
+            let (inbox, control) = crossbeam::channel::bounded(REQUESTS);
+            let port = CorePort {
+                core,
+                cpu: Some(usize::from(core_plan.cpu)),
+                counters: Arc::new(Counters::new()),
+                pulse: Arc::new(Pulse::default()),
+                inbox,
+                waker: parts.waker(core),
+            };
+            let (counters, pulse) = (port.counters.clone(), port.pulse.clone());
+            ports.push(port);
+            let part = parts.take(core, core_plan.role);
+            let (plan, settings, ready) = (plan.clone(), settings.clone(), ready_sender.clone());
+            let (kind, cpu, spin) = (transport.kind, usize::from(core_plan.cpu), spin(config.cores.busy_poll));
+            let card = sim_card(config, &plan, core)?;
+            let seed = entropy::seed().context("no randomness from the kernel")?[0];
+            let thread = std::thread::Builder::new().name(format!("core-{}", core.0));
+            let run = move || {
+                guard(&pulse.clone(), &counters.clone(), move || {
+                    if !cpu::pin(cpu) {
+                        tracing::warn!(core = core.0, cpu, "core is not pinned: the kernel refused");
+                    }
+                    let Part { mut pool, sleeper, sockets, carrier, outboxes, inboxes, table, settings: transport_settings } = part;
+                    pool.touch();
+                    let opened = kind.open(sockets, pool, sleeper, clock, &transport_settings);
+                    let transport = match opened {
+                        Ok(transport) => transport,
+                        Err(error) => {
+                            // Whoever started the gateway waits for this and gives up.
+                            let _ = ready.send(Err(anyhow!("core {}: transport {}: {error}", core.0, kind.name())));
+                            return;
+                        }
+                    };
+                    let now = clock.now();
+                    let core = Core::new(Boot { core, plan, settings, counters: counters.clone(), card: Box::new(card), seed, now });
+                    let exit = match carrier {
+                        Some((carrier, pool)) => Exit::Carrier(carrier, pool),
+                        None => Exit::Sockets,
+                    };
+                    let _ = ready.send(Ok(core.id()));
+                    CoreLoop { core, transport, table, exit, outboxes, inboxes, control, pulse, counters, spin, clock }.run();
+                });
+            };
+            threads.push(thread.spawn(run).context("no thread for a core")?);
+        }
+        drop(ready_sender);
+        for _ in &layout.cores {
+            ready.recv().map_err(|_| anyhow!("a core ended while it started"))??;
+        }
+        Ok(Gateway { cores: Arc::new(Cores { ports, plan }), clock, transport, threads })
+    }
+
+    /// Ends every core that still goes round.
+    pub fn stop(self) {
+        self.cores.stop();
+        for (thread, port) in self.threads.into_iter().zip(&self.cores.ports) {
+            if port.pulse.ended.load(std::sync::atomic::Ordering::Acquire) || !thread.is_finished() {
+                // A core's panic was caught and counted.
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+/// Cores share their ports among each other (SO_REUSEPORT), but two gateways must not.
+fn check_free(listen: &[SocketAddr]) -> Result<()> {
+    for &address in listen {
+        UdpSocket::bind(address).with_context(|| format!("gateway.listen {address}"))?;
+    }
+    Ok(())
+}
+
+/// What one core is made of before it starts.
+struct Part {
+    pool: FramePool,
+    sleeper: Sleeper,
+    sockets: Vec<UdpSocket>,
+    carrier: Option<(CoreId, FramePool)>,
+    outboxes: Vec<Option<Outbox>>,
+    inboxes: Vec<(CoreId, ring::Receiver<super::core_loop::Entry>)>,
+    table: Arc<FrameTable>,
+    settings: TransportSettings,
+}
+
+/// The parts of all cores.
+struct Parts {
+    pools: Vec<Option<FramePool>>,
+    sleepers: Vec<Option<Sleeper>>,
+    sockets: Vec<Vec<UdpSocket>>,
+    outboxes: Vec<Vec<Option<Outbox>>>,
+    inboxes: Vec<Vec<(CoreId, ring::Receiver<super::core_loop::Entry>)>>,
+    wakers: Vec<super::transport::Waker>,
+    table: Arc<FrameTable>,
+    settings: TransportSettings,
+    carriers: Vec<CoreId>,
+}
+
+impl Parts {
+    fn new(config: &Config, layout: &config::Plan, plan: &Plan) -> Result<Parts> {
+        let cores = layout.cores.len();
+        let wide = &config.transport;
+        let receive = FrameLayout { frames: wide.receive_frames.into(), size: wide.receive_frame_bytes + HEADROOM as u32 };
+        let send = FrameLayout { frames: wide.send_frames.into(), size: wide.send_frame_bytes + HEADROOM as u32 };
+        // A shard writes its datagrams into frames of its own number; what its transport without sockets wants comes behind.
+        let own = layout.cores.iter().map(|core| if core.role == Role::Shard { send } else { receive });
+        let spare = layout.cores.iter().filter(|core| core.role == Role::Shard).map(|_| FrameLayout { frames: 1, size: receive.size });
+        let layouts: Vec<FrameLayout> = own.chain(spare).collect();
+        let (table, pools) = FrameTable::new(&layouts).context("memory for frames")?;
+        let (mut wakers, mut sleepers) = (Vec::new(), Vec::new());
+        for _ in 0..cores {
+            let (waker, sleeper) = wake::pair().context("an event to wake a core")?;
+            wakers.push(waker);
+            sleepers.push(Some(sleeper));
+        }
+        let with_sockets = layout.cores.iter().filter(|core| core.role != Role::Shard).count();
+        let socket_settings = SocketSettings {
+            receive_buffer: wide.receive_buffer.0 as usize,
+            dscp: config.gateway.dscp,
+            shared: with_sockets > 1,
+            ..SocketSettings::default()
+        };
+        let mut sockets = Vec::new();
+        for core in &layout.cores {
+            sockets.push(match core.role {
+                Role::Shard => Vec::new(),
+                Role::Both | Role::Transport => bind(&plan.listen, &socket_settings).context("gateway.listen")?,
+            });
+        }
+        let mut outboxes: Vec<Vec<Option<Outbox>>> = (0..cores).map(|_| (0..cores).map(|_| None).collect()).collect();
+        let mut inboxes: Vec<Vec<_>> = (0..cores).map(|_| Vec::new()).collect();
+        for from in 0..cores {
+            for to in (0..cores).filter(|&to| to != from) {
+                let (sender, receiver) = ring::pair(RING);
+                outboxes[from][to] = Some(Outbox { ring: sender, waker: wakers[to].clone() });
+                inboxes[to].push((CoreId(from as u8), receiver));
+            }
+        }
+        let carriers = layout.cores.iter().filter(|core| core.role == Role::Transport).map(|core| core.core).collect();
+        let slot_size = wide.send_frame_bytes.max(plan_largest(config) + ANNOUNCEMENT_ROOM).min(super::transport::DATAGRAM_MAX as u32);
+        let settings =
+            TransportSettings { send_slots: wide.send_frames.into(), slot_size, provided_frames: u32::from(wide.receive_frames).min(256) };
+        let pools = pools.into_iter().map(Some).collect();
+        Ok(Parts { pools, sleepers, sockets, outboxes, inboxes, wakers, table, settings, carriers })
+    }
+
+    fn waker(&self, core: CoreId) -> super::transport::Waker {
+        self.wakers[usize::from(core.0)].clone()
+    }
+
+    fn take(&mut self, core: CoreId, role: Role) -> Part {
+        let place = usize::from(core.0);
+        let own = self.pools[place].take().expect("each core is started once");
+        let (pool, carrier) = match role {
+            Role::Shard => {
+                let carrier = self.carriers[place % self.carriers.len()];
+                let spare = self.pools.pop().flatten().expect("one spare pool for each shard");
+                (spare, Some((carrier, own)))
+            }
+            Role::Both | Role::Transport => (own, None),
+        };
+        Part {
+            pool,
+            sleeper: self.sleepers[place].take().expect("each core is started once"),
+            sockets: std::mem::take(&mut self.sockets[place]),
+            carrier,
+            outboxes: std::mem::take(&mut self.outboxes[place]),
+            inboxes: std::mem::take(&mut self.inboxes[place]),
+            table: self.table.clone(),
+            settings: self.settings,
+        }
+    }
+}
+
+fn plan_largest(config: &Config) -> u32 {
+    config.agents.iter().map(|agent| agent.max_response).max().unwrap_or(0)
+}
+
+fn spin(busy_poll: BusyPoll) -> Spin {
+    match busy_poll {
+        BusyPoll::Off => Spin::Off,
+        BusyPoll::For(time) => Spin::For(time),
+        BusyPoll::Always => Spin::Always,
+    }
+}
+
+/// The card of one core: a simulated one, for all the spans it owns; a T3 is the lead core's.
+pub(super) fn sim_card(config: &Config, plan: &Plan, core: CoreId) -> Result<SimCard> {
+    let owned: Vec<_> = plan.owned_spans(core).map(|span| span.range).collect();
+    let mine = |facility: &Facility| match facility {
+        Facility::T3(_) => plan.lead() == core,
+        Facility::Span(_) => owned.contains(&plan.topology.endpoints_of(*facility)),
+    };
+    let facilities: Vec<Facility> = plan.topology.facilities().filter(mine).collect();
+    let ordinal = plan.ordinal(core).unwrap_or(0) as u32;
+    let ports = config.sim.media_ports;
+    Ok(SimCard::new(&SimulatedPlan {
+        topology: &plan.topology,
+        facilities: &facilities,
+        address: config.sim.media_address,
+        ports: ports.first..=ports.last,
+        part: (ordinal, plan.owners.len() as u32),
+        connections: plan.limits.connections,
+        seed: entropy::seed().context("no randomness from the kernel")?[1],
+    }))
+}
+
+/// The plan of the machines, from the plan of the machine.
+pub(super) fn plan(config: &Config, layout: &config::Plan) -> Result<Plan> {
+    let kind = |kind| match kind {
+        SpanKind::T3 => FacilityKind::T3,
+        SpanKind::T1 => FacilityKind::T1,
+        SpanKind::E1 => FacilityKind::E1,
+    };
+    let facilities: Vec<FacilityPlan> = config
+        .spans
+        .iter()
+        .map(|span| FacilityPlan { kind: kind(span.kind), unit: span.unit.into(), common_channel: span.common_channel })
+        .collect();
+    let topology = Topology::new(&facilities).map_err(|error| anyhow!("span: {error:?}"))?;
+    let mut spans = Vec::new();
+    for span in topology.spans() {
+        let (kind, unit) = match span.t3 {
+            Some(t3) => (SpanKind::T3, topology.t3_unit(t3)),
+            None if span.kind == FacilityKind::E1 => (SpanKind::E1, Some(span.number)),
+            None => (SpanKind::T1, Some(span.number)),
+        };
+        let Some(configured) = config.spans.iter().find(|c| c.kind == kind && Some(u32::from(c.unit)) == unit) else {
+            bail!("span: no configuration for {kind:?} {unit:?}");
+        };
+        let law = match configured.law {
+            config::Law::Mu => Law::Mu,
+            config::Law::A => Law::A,
+        };
+        spans.push(SpanPlan { law, agent: config.agent_of(configured) });
+    }
+    let gateway = &config.gateway;
+    let mut domains: Vec<Box<[u8]>> = Vec::new();
+    domains.push(gateway.domain.to_ascii_lowercase().into_bytes().into());
+    domains.extend(gateway.aliases.iter().map(|alias| alias.to_ascii_lowercase().into_bytes().into()));
+    domains.extend(gateway.listen.iter().map(|address| format!("[{}]", address.ip()).into_bytes().into()));
+    let owners: Vec<CoreId> = layout.cores.iter().filter(|core| core.role != Role::Transport).map(|core| core.core).collect();
+    let connections = layout.cores.iter().map(|core| core.connections).max().unwrap_or(0);
+    let endpoints = layout.cores.iter().map(|core| core.endpoints).max().unwrap_or(0);
+    let limits = Limits {
+        connections,
+        connections_per_endpoint: config.limits.connections_per_endpoint,
+        // Two blocks for a remote description, and as many again for digit maps and names.
+        blob_blocks: connections * Blobs::blocks_for(400) + endpoints * 2 + 1024,
+        entities: ENTITIES,
+        jobs: JOBS,
+        datagrams: DATAGRAMS,
+        messages_per_datagram: config.limits.messages_per_datagram.min(255) as u8,
+        slice: config.limits.endpoints_per_turn.into(),
+        datagram: config.transport.receive_frame_bytes.min(super::transport::DATAGRAM_MAX as u32) as u16,
+        history_entries: u32::try_from(layout.history.responses()).unwrap_or(u32::MAX),
+        history_bytes: layout.history.octets(),
+        own_commands: OWN_COMMANDS,
+    };
+    Ok(Plan {
+        topology: Arc::new(topology),
+        spans,
+        domains,
+        listen: gateway.listen.clone(),
+        cores: layout.cores.len() as u8,
+        owners,
+        limits,
+    })
+}
+
+/// What may change by a reload.
+pub fn settings(config: &Config) -> Settings {
+    let timers = &config.timers;
+    Settings {
+        agents: config.agents.iter().map(agent).collect(),
+        encodings: config.sim.codecs.iter().filter_map(|codec| Encoding::by_name(codec.word().as_bytes())).collect(),
+        timers: Timers {
+            history: timers.t_hist,
+            max: timers.t_max,
+            max1: timers.max1,
+            max2: timers.max2,
+            rto_initial: timers.rto_initial,
+            rto_min: timers.rto_min,
+            rto_max: timers.rto_max,
+            long_transaction: timers.longtran,
+            transaction_limit: timers.transaction_limit,
+            provisional_after: timers.provisional_after,
+            vote: timers.vote_deadline,
+            max_waiting_delay: Some(config.mwd()),
+            disconnected_initial: timers.tdinit,
+            disconnected_min: timers.tdmin,
+            disconnected_max: timers.tdmax,
+            alarm_declare: timers.alarm_declare,
+            alarm_clear: timers.alarm_clear,
+            alarm_merge: timers.alarm_merge,
+            shutdown_grace: timers.shutdown_grace,
+        },
+        overload_enter: config.overload.enter,
+        overload_leave: config.overload.leave,
+    }
+}
+
+fn agent(agent: &config::Agent) -> AgentSettings {
+    let (addresses, any_address) = match &agent.addresses {
+        Sources::Any => (Vec::new(), true),
+        Sources::Only(list) => (list.clone(), false),
+    };
+    let widest = match agent.rsip_form {
+        RsipForm::Wildcard | RsipForm::Ranges => Widest::Gateway,
+        RsipForm::PerSpan => Widest::Level,
+        RsipForm::Each => Widest::Endpoint,
+    };
+    let entity = agent.notify.first().map_or(String::new(), |address| {
+        let host = agent.known_as.first().cloned().unwrap_or_else(|| format!("[{}]", address.ip()));
+        format!("{}@{host}:{}", agent.name, address.port())
+    });
+    AgentSettings {
+        name: agent.name.clone(),
+        entity,
+        domains: agent.known_as.iter().map(|name| name.to_ascii_lowercase()).collect(),
+        addresses,
+        any_address,
+        notify: agent.notify.clone(),
+        forms: Forms { widest, ranges: agent.rsip_form == RsipForm::Ranges },
+        ranges: agent.ranges,
+        same_content: agent.duplicates == Duplicates::SameContent,
+        refuse_while_restarting: agent.restart_pending == RestartPending::Refuse,
+        max_response: agent.max_response as usize,
+        delete_on_failure: agent.dlcx_on_failure,
+    }
+}

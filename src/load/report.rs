@@ -1,0 +1,365 @@
+//! What a run measured: latencies for each verb, response codes, failed checks; the progress line, the table and the JSON object.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use serde_json::{Map, Value, json};
+
+use super::pace::{LATE, Loop};
+use crate::proto::agent::{Ended, Failure, Observer, Tally};
+use crate::proto::base::Time;
+use crate::proto::codec::mgcp::Verb;
+
+/// Latencies are kept from 100 ns to 100 s with three digits.
+const LATENCY_NS: (u64, u64) = (100, 100_000_000_000);
+const DIGITS: u8 = 3;
+const CODES: usize = 1000;
+/// Failed checks whose evidence is kept.
+const EVIDENCE_MAX: usize = 8;
+const QUANTILES: [(&str, f64); 5] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("p99.99", 0.9999)];
+
+fn histogram() -> Histogram<u64> {
+    // The bounds are constants within the limits of the type.
+    Histogram::new_with_bounds(LATENCY_NS.0, LATENCY_NS.1, DIGITS).unwrap_or_else(|e| unreachable!("{e:?}"))
+}
+
+struct VerbRecord {
+    verb: Verb,
+    latency: Histogram<u64>,
+    codes: Box<[u64]>,
+    lost: u64,
+}
+
+/// Records ends and failed checks.
+pub struct Recorder {
+    verbs: Vec<VerbRecord>,
+    interval: Histogram<u64>,
+    interval_ended: u64,
+    failures: Vec<u64>,
+    evidence: Vec<(Failure, String)>,
+    repeats: u64,
+    last_measured: Time,
+}
+
+impl Default for Recorder {
+    fn default() -> Recorder {
+        Recorder::new()
+    }
+}
+
+impl Recorder {
+    /// Nothing recorded.
+    pub fn new() -> Recorder {
+        let verbs = [Verb::Crcx, Verb::Mdcx, Verb::Dlcx, Verb::Auep, Verb::Aucx];
+        let record = |verb| VerbRecord { verb, latency: histogram(), codes: vec![0; CODES].into(), lost: 0 };
+        Recorder {
+            verbs: verbs.map(record).into(),
+            interval: histogram(),
+            interval_ended: 0,
+            failures: vec![0; Failure::ALL.len()],
+            evidence: Vec::with_capacity(EVIDENCE_MAX),
+            repeats: 0,
+            last_measured: Time::ZERO,
+        }
+    }
+
+    /// Failed checks in all.
+    pub fn failures(&self) -> u64 {
+        self.failures.iter().sum()
+    }
+
+    /// Measured commands with a final response.
+    pub fn measured(&self) -> u64 {
+        self.verbs.iter().map(|v| v.latency.len()).sum()
+    }
+
+    /// Commands without a final response.
+    pub fn lost(&self) -> u64 {
+        self.verbs.iter().map(|v| v.lost).sum()
+    }
+
+    fn used(&self) -> impl Iterator<Item = &VerbRecord> {
+        self.verbs.iter().filter(|r| r.lost > 0 || r.codes.iter().any(|count| *count > 0))
+    }
+
+    /// The line of the second that ends now; starts the next one.
+    pub fn progress(&mut self, seconds: Duration, tally: &Tally, in_flight: usize, held: usize, repeats: u64) -> String {
+        let micros = |q| self.interval.value_at_quantile(q) as f64 / 1e3;
+        let line = format!(
+            "{:>4} s  {:>8}/s  p50 {:.0} us  p99 {:.0} us  max {:.0} us  outstanding {}  held {}  repeats {}  lost {}  failed checks {}{}",
+            seconds.as_secs_f64().round(),
+            self.interval_ended,
+            micros(0.5),
+            micros(0.99),
+            self.interval.max() as f64 / 1e3,
+            in_flight,
+            held,
+            repeats,
+            self.lost(),
+            self.failures(),
+            if tally.restarts > 0 { format!("  restarts {}", tally.restarts) } else { String::new() },
+        );
+        self.interval.reset();
+        self.interval_ended = 0;
+        line
+    }
+}
+
+impl Observer for Recorder {
+    fn ended(&mut self, now: Time, ended: &Ended, code: Option<u16>) {
+        self.repeats += u64::from(ended.repeats);
+        let Some(record) = self.verbs.iter_mut().find(|v| v.verb == ended.verb) else { return };
+        let Some(code) = code else {
+            record.lost += 1;
+            return;
+        };
+        if let Some(count) = record.codes.get_mut(usize::from(code)) {
+            *count += 1;
+        }
+        if ended.intended != Time::NEVER {
+            let latency = now.since(ended.intended).as_nanos() as u64;
+            record.latency.saturating_record(latency);
+            self.interval.saturating_record(latency);
+            self.interval_ended += 1;
+            self.last_measured = now;
+        }
+    }
+
+    fn failed(&mut self, failure: Failure, evidence: &[u8]) {
+        if let Some(count) = self.failures.get_mut(failure as usize) {
+            *count += 1;
+        }
+        if self.evidence.len() < EVIDENCE_MAX {
+            self.evidence.push((failure, String::from_utf8_lossy(evidence).trim_end().replace("\r\n", " | ")));
+        }
+    }
+}
+
+/// Everything else that the end of a run tells.
+pub struct Facts {
+    /// `call`, `audit`, `mixed`.
+    pub scenario: &'static str,
+    /// Open or closed loop.
+    pub kind: Loop,
+    /// Endpoints used.
+    pub endpoints: usize,
+    /// Standing calls asked for.
+    pub standing_wanted: usize,
+    /// Standing calls that came up.
+    pub standing: usize,
+    /// Calls begun.
+    pub calls: u32,
+    /// How long commands were let out.
+    pub duration: Duration,
+    /// Commands let out by the schedule.
+    pub sent: u64,
+    /// Commands due and not let out.
+    pub unsent: u64,
+    /// See [`super::pace::Pace::starved`].
+    pub starved: u64,
+    /// See [`super::pace::Pace::late`].
+    pub late: u64,
+    /// See [`super::pace::Pace::late_max`].
+    pub late_max: Duration,
+    /// Commands repeated.
+    pub repeats: u64,
+    /// Commands that went on at another address.
+    pub failovers: u64,
+    /// Endpoints given up.
+    pub endpoints_down: usize,
+    /// Datagrams lost on purpose, both ways.
+    pub simulated_losses: u64,
+    /// Datagrams doubled on purpose, both ways.
+    pub simulated_duplicates: u64,
+    /// Datagrams that the kernel would not send.
+    pub send_drops: u64,
+    /// Datagrams for each sending system call.
+    pub datagrams_per_send: f64,
+    /// Whether UDP_SEGMENT was in use.
+    pub segments: bool,
+    /// CPU time of the generator while commands were let out.
+    pub cpu: Option<Duration>,
+    /// Share of that time in which the generator had something to do, 0.0 to 1.0.
+    pub busy: f64,
+    /// The agent's counters.
+    pub tally: Tally,
+    /// Whether errors were expected because the gateway took endpoints away.
+    pub disturbed: bool,
+    /// The seed.
+    pub seed: u64,
+}
+
+impl Facts {
+    /// Whether the figures tell about the generator rather than about the gateway.
+    fn generator_limited(&self) -> bool {
+        self.late * 1000 > self.sent || self.busy > 0.95
+    }
+}
+
+/// One machine-readable object.
+pub fn json(recorder: &Recorder, facts: &Facts) -> Value {
+    let mut verbs = Map::new();
+    for record in recorder.used() {
+        let mut latency = Map::new();
+        for (name, quantile) in QUANTILES {
+            latency.insert(name.into(), json!(record.latency.value_at_quantile(quantile) as f64 / 1e3));
+        }
+        latency.insert("max".into(), json!(record.latency.max() as f64 / 1e3));
+        latency.insert("mean".into(), json!(record.latency.mean() / 1e3));
+        let value = json!({ "count": record.latency.len(), "lost": record.lost, "latency_us": latency, "codes": codes(record) });
+        verbs.insert(record.verb.name().into(), value);
+    }
+    let failures: Map<String, Value> = failed(recorder).map(|(failure, count)| (failure.text().to_string(), json!(count))).collect();
+    let seconds = facts.duration.as_secs_f64();
+    let (loop_name, loop_value) = match facts.kind {
+        Loop::Rate(rate) => ("rate", rate),
+        Loop::Window(window) => ("window", window as f64),
+    };
+    json!({
+        "scenario": facts.scenario,
+        loop_name: loop_value,
+        "duration_s": seconds,
+        "seed": facts.seed,
+        "endpoints": facts.endpoints,
+        "endpoints_given_up": facts.endpoints_down,
+        "standing": facts.standing,
+        "calls": facts.calls,
+        "sent": facts.sent,
+        "completed": recorder.measured(),
+        "achieved_rate": recorder.measured() as f64 / seconds.max(1e-9),
+        "unsent": facts.unsent,
+        "starved": facts.starved,
+        "late": facts.late,
+        "late_max_us": facts.late_max.as_secs_f64() * 1e6,
+        "retransmissions": facts.repeats,
+        "lost": recorder.lost(),
+        "failovers": facts.failovers,
+        "repeated_responses": facts.tally.responses_repeated,
+        "provisional_responses": facts.tally.provisional,
+        "acknowledged_000": facts.tally.acknowledged,
+        "stray_responses": facts.tally.stray,
+        "restarts": facts.tally.restarts,
+        "notifies": facts.tally.notifies,
+        "gateway_deletions": facts.tally.gateway_deletions,
+        "simulated_losses": facts.simulated_losses,
+        "simulated_duplicates": facts.simulated_duplicates,
+        "send_drops": facts.send_drops,
+        "datagrams_per_send": facts.datagrams_per_send,
+        "udp_segment": facts.segments,
+        "generator_cpu_s": facts.cpu.map(|cpu| cpu.as_secs_f64()),
+        "generator_busy": facts.busy,
+        "generator_limited": facts.generator_limited(),
+        "disturbed": facts.disturbed,
+        "verbs": verbs,
+        "failed_checks": failures,
+        "passed": recorder.failures() == 0,
+    })
+}
+
+/// The table at the end of a run.
+pub fn table(recorder: &Recorder, facts: &Facts) -> String {
+    let mut out = String::new();
+    // Writing to a String cannot fail.
+    let _ = write_table(&mut out, recorder, facts);
+    out
+}
+
+fn write_table(out: &mut String, recorder: &Recorder, facts: &Facts) -> std::fmt::Result {
+    let seconds = facts.duration.as_secs_f64();
+    let kind = match facts.kind {
+        Loop::Rate(rate) => format!("open loop, {rate} commands/s"),
+        Loop::Window(window) => format!("closed loop, window {window}"),
+    };
+    writeln!(out, "scenario {}, {kind}, {seconds:.1} s, {} endpoints, seed {}", facts.scenario, facts.endpoints, facts.seed)?;
+    write!(out, "{:<6}{:>10}", "verb", "count")?;
+    QUANTILES.iter().map(|q| q.0).chain(["max us", "lost"]).try_for_each(|name| write!(out, "{name:>10}"))?;
+    writeln!(out, "  codes")?;
+    for record in recorder.used() {
+        write!(out, "{:<6}{:>10}", record.verb.name(), record.latency.len())?;
+        let quantiles = QUANTILES.iter().map(|q| record.latency.value_at_quantile(q.1)).chain([record.latency.max()]);
+        for value in quantiles {
+            write!(out, "{:>10.1}", value as f64 / 1e3)?;
+        }
+        write!(out, "{:>10} ", record.lost)?;
+        codes(record).iter().try_for_each(|(code, count)| write!(out, " {code}:{count}"))?;
+        writeln!(out)?;
+    }
+    writeln!(
+        out,
+        "achieved {:.0} commands/s ({} of {} sent got their final response)",
+        recorder.measured() as f64 / seconds.max(1e-9),
+        recorder.measured(),
+        facts.sent
+    )?;
+    writeln!(
+        out,
+        "calls {} (standing {} of {}), repeats sent {}, lost {}, failovers {}, responses repeated {}, provisional {}, 000 sent {}, stray {}",
+        facts.calls,
+        facts.standing,
+        facts.standing_wanted,
+        facts.repeats,
+        recorder.lost(),
+        facts.failovers,
+        facts.tally.responses_repeated,
+        facts.tally.provisional,
+        facts.tally.acknowledged,
+        facts.tally.stray
+    )?;
+    let Tally { restarts, notifies, gateway_deletions, commands_repeated, commands_unknown, foreign, .. } = facts.tally;
+    writeln!(
+        out,
+        "from the gateway: RSIP {restarts}, NTFY {notifies}, DLCX {gateway_deletions}, repeats {commands_repeated}, unknown {commands_unknown}; \
+         datagrams from elsewhere {foreign}"
+    )?;
+    if facts.simulated_losses + facts.simulated_duplicates > 0 {
+        writeln!(out, "made on purpose: {} losses, {} duplicates", facts.simulated_losses, facts.simulated_duplicates)?;
+    }
+    write_generator(out, facts)?;
+    if facts.endpoints_down > 0 {
+        writeln!(out, "endpoints given up because they could not be cleaned: {}", facts.endpoints_down)?;
+    }
+    if facts.disturbed {
+        writeln!(out, "the gateway took endpoints or connections away: error responses are counted, not failed")?;
+    }
+    if recorder.failures() == 0 {
+        return writeln!(out, "checks: none failed");
+    }
+    writeln!(out, "checks FAILED: {}", recorder.failures())?;
+    failed(recorder).try_for_each(|(failure, count)| writeln!(out, "  {count:>8}  {}", failure.text()))?;
+    recorder.evidence.iter().try_for_each(|(failure, evidence)| writeln!(out, "  {}: {evidence}", failure.text()))
+}
+
+fn write_generator(out: &mut String, facts: &Facts) -> std::fmt::Result {
+    let seconds = facts.duration.as_secs_f64().max(1e-9);
+    write!(out, "generator: {:.0}% busy", facts.busy * 100.0)?;
+    if let Some(cpu) = facts.cpu {
+        write!(out, ", CPU {:.2} s ({:.0}%)", cpu.as_secs_f64(), cpu.as_secs_f64() / seconds * 100.0)?;
+    }
+    let how = if facts.segments { "UDP_SEGMENT" } else { "sendmmsg" };
+    write!(out, ", {:.1} datagrams per send ({how})", facts.datagrams_per_send)?;
+    if facts.send_drops > 0 {
+        write!(out, ", {} datagrams refused by the kernel", facts.send_drops)?;
+    }
+    writeln!(out, "; late by more than {} ms: {} (worst {:.1} ms)", LATE.as_millis(), facts.late, facts.late_max.as_secs_f64() * 1e3)?;
+    if facts.generator_limited() {
+        writeln!(out, "  the generator was at its limit: the figures are bounds for the gateway, not measurements")?;
+    }
+    if facts.starved + facts.unsent > 0 {
+        writeln!(
+            out,
+            "starved: {} commands waited for a free endpoint, {} never went out: more endpoints, a lower rate or a shorter hold are needed; \
+             latencies include the waiting",
+            facts.starved, facts.unsent
+        )?;
+    }
+    Ok(())
+}
+
+fn codes(record: &VerbRecord) -> std::collections::BTreeMap<String, u64> {
+    record.codes.iter().enumerate().filter(|(_, count)| **count > 0).map(|(code, count)| (code.to_string(), *count)).collect()
+}
+
+fn failed(recorder: &Recorder) -> impl Iterator<Item = (Failure, u64)> + '_ {
+    Failure::ALL.iter().copied().zip(recorder.failures.iter().copied()).filter(|(_, count)| *count > 0)
+}

@@ -1,0 +1,408 @@
+//! The calls: which endpoint carries what, which command is next, what a response means for its call.
+//!
+//! An endpoint carries at most one call and has at most one command outstanding, so that every response can be checked against
+//! what must be true. A call is CreateConnection (recvonly), ModifyConnection (remote description, sendrecv), a hold, and
+//! DeleteConnection. After a failure the endpoint is cleaned by a DeleteConnection that names only the endpoint.
+//!
+//! Invariants: an endpoint stands in at most one queue, and in none while a command for it is outstanding; `held` is in the order
+//! of its deadlines because every hold is equally long.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::check::{self, Failure};
+use super::transactions::Request;
+use crate::proto::base::{HexId, Rng, Time};
+use crate::proto::codec::mgcp::{Response, Verb};
+
+/// An endpoint that could not be cleaned this often in a row is left alone.
+const CLEANINGS_MAX: u8 = 5;
+
+/// What the agent does with its endpoints.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Scenario {
+    /// Calls.
+    Call,
+    /// Audits of endpoints, and of the connections of standing calls.
+    Audit,
+    /// One audit to three commands of calls.
+    Mixed,
+}
+
+/// A command for an endpoint.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// CreateConnection.
+    Create(u32),
+    /// ModifyConnection.
+    Modify(u32),
+    /// DeleteConnection of the call's connection.
+    Delete(u32),
+    /// DeleteConnection of whatever is on the endpoint.
+    Clean(u32),
+    /// AuditEndpoint.
+    AuditEndpoint(u32),
+    /// AuditConnection.
+    AuditConnection(u32),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    Free,
+    Creating,
+    Created,
+    Modifying,
+    Up,
+    Deleting,
+    Dirty,
+    Cleaning,
+    Auditing,
+    AuditingConnection,
+    /// Could not be cleaned; not used any more.
+    Down,
+}
+
+struct Line {
+    name_at: usize,
+    name_length: usize,
+    state: State,
+    standing: bool,
+    cleanings: u8,
+    call: HexId,
+    connection: HexId,
+    /// The connection before, whose identifier must not come again.
+    previous: HexId,
+    /// The connection named by a provisional response.
+    provisional: HexId,
+    due: Time,
+}
+
+/// All endpoints of the agent.
+pub struct Calls {
+    lines: Vec<Line>,
+    names: Vec<u8>,
+    hold: Duration,
+    call_prefix: u32,
+    calls_started: u32,
+    audits: u32,
+    rng: Rng,
+    free: VecDeque<u32>,
+    created: VecDeque<u32>,
+    held: VecDeque<u32>,
+    standing: VecDeque<u32>,
+    dirty: VecDeque<u32>,
+    down: usize,
+}
+
+impl Calls {
+    /// No calls on the endpoints `names`, each `local@domain`; calls last `hold`.
+    pub fn new(names: &[String], hold: Duration, mut rng: Rng) -> Calls {
+        let mut bytes = Vec::with_capacity(names.iter().map(String::len).sum());
+        let mut lines = Vec::with_capacity(names.len());
+        for name in names {
+            lines.push(Line {
+                name_at: bytes.len(),
+                name_length: name.len(),
+                state: State::Free,
+                standing: false,
+                cleanings: 0,
+                call: HexId::NONE,
+                connection: HexId::NONE,
+                previous: HexId::NONE,
+                provisional: HexId::NONE,
+                due: Time::ZERO,
+            });
+            bytes.extend_from_slice(name.as_bytes());
+        }
+        let queue = || VecDeque::with_capacity(lines.len());
+        let (created, held, standing, dirty) = (queue(), queue(), queue(), queue());
+        let mut free: VecDeque<u32> = (0..lines.len() as u32).collect();
+        for i in (1..free.len()).rev() {
+            free.swap(i, rng.below(i as u64 + 1) as usize);
+        }
+        let call_prefix = rng.next() as u32;
+        Calls { lines, names: bytes, hold, call_prefix, calls_started: 0, audits: 0, rng, free, created, held, standing, dirty, down: 0 }
+    }
+
+    /// How many endpoints.
+    pub fn endpoints(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// How many standing calls are up and idle.
+    pub fn standing(&self) -> usize {
+        self.standing.len()
+    }
+
+    /// How many endpoints were given up.
+    pub fn down(&self) -> usize {
+        self.down
+    }
+
+    /// How many calls were begun.
+    pub fn calls_started(&self) -> u32 {
+        self.calls_started
+    }
+
+    /// How many calls are set up or being held now, standing ones not counted.
+    pub fn held(&self) -> usize {
+        self.held.len()
+    }
+
+    /// When the next hold ends; [`Time::NEVER`] when nothing is held.
+    pub fn next_due(&self) -> Time {
+        self.held.front().and_then(|&i| self.lines.get(i as usize)).map_or(Time::NEVER, |line| line.due)
+    }
+
+    /// The name of endpoint `index`.
+    pub fn name(&self, index: u32) -> &[u8] {
+        let Some(line) = self.lines.get(index as usize) else { return &[] };
+        self.names.get(line.name_at..line.name_at + line.name_length).unwrap_or_default()
+    }
+
+    /// Takes the next command of `scenario`; `None` when no endpoint is ready for one.
+    pub fn take_step(&mut self, now: Time, scenario: Scenario) -> Option<Step> {
+        match scenario {
+            Scenario::Call => self.take_call_step(now),
+            Scenario::Audit => self.take_cleaning().or_else(|| self.take_audit_step()),
+            Scenario::Mixed if self.rng.below(4) == 0 => self.take_audit_step().or_else(|| self.take_call_step(now)),
+            Scenario::Mixed => self.take_call_step(now).or_else(|| self.take_audit_step()),
+        }
+    }
+
+    /// Takes the next command that sets up a standing call; `create` says whether another one may begin.
+    pub fn take_standing_step(&mut self, create: bool) -> Option<Step> {
+        if let Some(index) = self.created.pop_front() {
+            return self.step(index, State::Modifying, Step::Modify);
+        }
+        let index = if create { self.free.pop_front()? } else { return None };
+        if let Some(line) = self.lines.get_mut(index as usize) {
+            line.standing = true;
+        }
+        self.step(index, State::Creating, Step::Create)
+    }
+
+    /// Takes the next command that ends what is up.
+    pub fn take_closing_step(&mut self) -> Option<Step> {
+        let cleaning = self.take_cleaning();
+        if cleaning.is_some() {
+            return cleaning;
+        }
+        let index = self.created.pop_front().or_else(|| self.held.pop_front()).or_else(|| self.standing.pop_front())?;
+        self.step(index, State::Deleting, Step::Delete)
+    }
+
+    /// Takes an audit of endpoint `index`, whatever it carries, at the end when nothing is outstanding.
+    pub fn take_final_audit(&mut self, index: u32) -> Option<Step> {
+        self.step(index, State::Auditing, Step::AuditEndpoint)
+    }
+
+    /// Hands the request of `step` to `send`.
+    pub fn with_request(&mut self, step: Step, intended: Time, send: impl FnOnce(&Request<'_>) -> bool) -> bool {
+        let (Step::Create(token)
+        | Step::Modify(token)
+        | Step::Delete(token)
+        | Step::Clean(token)
+        | Step::AuditEndpoint(token)
+        | Step::AuditConnection(token)) = step;
+        if let (Step::Create(_), Some(line)) = (step, self.lines.get_mut(token as usize)) {
+            self.calls_started = self.calls_started.wrapping_add(1);
+            line.call = HexId::from_u64(u64::from(self.call_prefix) << 32 | u64::from(self.calls_started), 16);
+            line.provisional = HexId::NONE;
+        }
+        let Some(line) = self.lines.get(token as usize) else { return false };
+        let (call, connection, port) = (line.call.as_bytes(), line.connection.as_bytes(), port(token));
+        let endpoint = self.name(token);
+        let request = |verb, parameters: &[&[u8]]| send(&Request { verb, token, intended, endpoint, parameters });
+        match step {
+            Step::Create(_) => request(Verb::Crcx, &[b"C: ", call, b"\r\nL: p:20, a:PCMU\r\nM: recvonly\r\n"]),
+            Step::Modify(_) => request(
+                Verb::Mdcx,
+                &[
+                    b"C: ",
+                    call,
+                    b"\r\nI: ",
+                    connection,
+                    b"\r\nM: sendrecv\r\n\r\nv=0\r\no=- ",
+                    &port,
+                    b" 1 IN IP4 192.0.2.10\r\ns=-\r\nc=IN IP4 192.0.2.10\r\nt=0 0\r\nm=audio ",
+                    &port,
+                    b" RTP/AVP 0\r\na=ptime:20\r\n",
+                ],
+            ),
+            Step::Delete(_) => request(Verb::Dlcx, &[b"C: ", call, b"\r\nI: ", connection, b"\r\n"]),
+            Step::Clean(_) => request(Verb::Dlcx, &[]),
+            Step::AuditEndpoint(_) if self.audits.is_multiple_of(4) => request(Verb::Auep, &[b"F: X, N, R, S, T, I, O, ES, RM, RD, E\r\n"]),
+            Step::AuditEndpoint(_) => request(Verb::Auep, &[b"F: I\r\n"]),
+            Step::AuditConnection(_) => request(Verb::Aucx, &[b"I: ", connection, b"\r\nF: C, M, P\r\n"]),
+        }
+    }
+
+    /// A provisional response has arrived for endpoint `index`.
+    pub fn handle_provisional(&mut self, index: u32, response: &Response<'_>) {
+        match self.lines.get_mut(index as usize) {
+            Some(line) if line.state == State::Creating => line.provisional = response.connection().unwrap_or(HexId::NONE),
+            _ => {}
+        }
+    }
+
+    /// The command outstanding for endpoint `index` has its final response, or none (`None`) and never will.
+    pub fn handle_final(&mut self, now: Time, index: u32, response: Option<&Response<'_>>) -> Result<(), Failure> {
+        let Some(line) = self.lines.get_mut(index as usize) else { return Ok(()) };
+        let Some(response) = response else {
+            match line.state {
+                State::Auditing | State::AuditingConnection => self.settle_audit(index),
+                _ => self.soil(index),
+            }
+            return Err(Failure::NoFinalResponse);
+        };
+        let done = (200..300).contains(&response.code);
+        let refusal = if response.code >= 500 { Err(Failure::UnexpectedCode) } else { Ok(()) };
+        match (line.state, done) {
+            (State::Creating, true) => match check::created(response, line.previous, line.provisional) {
+                Ok(connection) => {
+                    line.connection = connection;
+                    line.state = State::Created;
+                    self.created.push_back(index);
+                    Ok(())
+                }
+                Err(failure) => {
+                    self.soil(index);
+                    Err(failure)
+                }
+            },
+            (State::Creating, false) => {
+                self.release(index);
+                refusal
+            }
+            (State::Modifying, true) => {
+                line.state = State::Up;
+                if line.standing {
+                    self.standing.push_back(index);
+                } else {
+                    line.due = now + self.hold;
+                    self.held.push_back(index);
+                }
+                Ok(())
+            }
+            (State::Modifying, false) => {
+                line.state = State::Up;
+                line.due = now;
+                self.held.push_front(index);
+                refusal
+            }
+            (State::Deleting, true) => {
+                self.release(index);
+                check::deleted(response)
+            }
+            (State::Cleaning, true) => {
+                self.release(index);
+                Ok(())
+            }
+            (State::Deleting | State::Cleaning, false) => {
+                self.soil(index);
+                refusal
+            }
+            (state @ (State::Auditing | State::AuditingConnection), done) => {
+                let (call, connection) = (line.call, line.connection);
+                self.settle_audit(index);
+                match (done, state) {
+                    (false, _) => refusal,
+                    (true, State::Auditing) => check::audited(response, connection),
+                    (true, _) => check::connection_audited(response, call),
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn take_call_step(&mut self, now: Time) -> Option<Step> {
+        if let Some(step) = self.take_cleaning() {
+            return Some(step);
+        }
+        if self.next_due() <= now {
+            let index = self.held.pop_front()?;
+            return self.step(index, State::Deleting, Step::Delete);
+        }
+        if let Some(index) = self.created.pop_front() {
+            return self.step(index, State::Modifying, Step::Modify);
+        }
+        let index = self.free.pop_front()?;
+        self.step(index, State::Creating, Step::Create)
+    }
+
+    fn take_cleaning(&mut self) -> Option<Step> {
+        let index = self.dirty.pop_front()?;
+        self.step(index, State::Cleaning, Step::Clean)
+    }
+
+    fn take_audit_step(&mut self) -> Option<Step> {
+        self.audits = self.audits.wrapping_add(1);
+        let of_standing = !self.audits.is_multiple_of(3);
+        let index = match of_standing {
+            true => self.standing.pop_front().or_else(|| self.free.pop_front())?,
+            false => self.free.pop_front().or_else(|| self.standing.pop_front())?,
+        };
+        let is_up = self.lines.get(index as usize).is_some_and(|line| !line.connection.is_none());
+        if is_up && self.audits % 3 == 1 {
+            self.step(index, State::AuditingConnection, Step::AuditConnection)
+        } else {
+            self.step(index, State::Auditing, Step::AuditEndpoint)
+        }
+    }
+
+    fn step(&mut self, index: u32, state: State, step: fn(u32) -> Step) -> Option<Step> {
+        self.lines.get_mut(index as usize)?.state = state;
+        Some(step(index))
+    }
+
+    /// The endpoint carries nothing any more.
+    fn release(&mut self, index: u32) {
+        if let Some(line) = self.lines.get_mut(index as usize) {
+            if !line.connection.is_none() {
+                line.previous = line.connection;
+            }
+            line.connection = HexId::NONE;
+            line.standing = false;
+            line.cleanings = 0;
+            line.state = State::Free;
+            self.free.push_back(index);
+        }
+    }
+
+    /// Nobody knows what the endpoint carries.
+    fn soil(&mut self, index: u32) {
+        if let Some(line) = self.lines.get_mut(index as usize) {
+            line.standing = false;
+            if line.state == State::Cleaning {
+                line.cleanings += 1;
+            }
+            if line.cleanings >= CLEANINGS_MAX {
+                line.state = State::Down;
+                line.connection = HexId::NONE;
+                self.down += 1;
+            } else {
+                line.state = State::Dirty;
+                self.dirty.push_back(index);
+            }
+        }
+    }
+
+    fn settle_audit(&mut self, index: u32) {
+        if let Some(line) = self.lines.get_mut(index as usize) {
+            if line.connection.is_none() {
+                line.state = State::Free;
+                self.free.push_back(index);
+            } else {
+                line.state = State::Up;
+                self.standing.push_back(index);
+            }
+        }
+    }
+}
+
+/// The RTP port of the far end of the call on endpoint `index`: even, five digits.
+fn port(index: u32) -> [u8; 5] {
+    let port = 10_000 + 2 * (index % 20_000);
+    [10_000, 1_000, 100, 10, 1].map(|unit| b'0' + (port / unit % 10) as u8)
+}

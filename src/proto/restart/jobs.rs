@@ -1,0 +1,275 @@
+//! Work over many endpoints, cut into pieces: each job visits its endpoints once, changes what it is about, and looks again at what
+//! the endpoint should be and whether something must be said.
+
+use super::coordinator::Coordinator;
+use super::ledger::Status;
+use super::service::{Admin, Next, Told, Want, next};
+use super::{Action, Handle, Method, Outcome};
+use crate::proto::base::{EndpointIndex, EndpointRange, Time};
+use crate::proto::trunk::{Selection, Topology, selection::Cursor};
+
+/// A change to some endpoints.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Job {
+    what: What,
+    endpoints: Source,
+    /// What it makes necessary to say is not held back for the merge time.
+    urgent: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum What {
+    /// Nothing but the look: the truth changed elsewhere.
+    Look,
+    Block(Admin),
+    Unblock,
+    /// The graceful block of this number is over.
+    Expire(u32),
+    Group(u16),
+    Idle,
+    /// Disconnected at this time.
+    CutOff(Time),
+    /// The announcement in this slot was confirmed or redirected; its endpoints of the first group go to the second.
+    Settle {
+        slot: u32,
+        group: Option<(u16, u16)>,
+    },
+    /// An outcome; without endpoints.
+    Outcome(Handle, Outcome),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Source {
+    Range(EndpointRange),
+    Selection(Selection, Cursor),
+}
+
+impl Source {
+    fn next(&mut self, topology: &Topology, limit: u32) -> Option<EndpointRange> {
+        match self {
+            Source::Selection(selection, cursor) => selection.next(topology, cursor, limit),
+            Source::Range(left) => {
+                let piece = EndpointRange { count: left.count.min(limit), ..*left };
+                left.first += piece.count;
+                left.count -= piece.count;
+                (piece.count > 0).then_some(piece)
+            }
+        }
+    }
+}
+
+impl Job {
+    pub(super) fn over(what: What, endpoints: EndpointRange) -> Job {
+        Job { what, endpoints: Source::Range(endpoints), urgent: false }
+    }
+
+    /// For the verbs of operators, and so urgent.
+    pub(super) fn over_selection(what: What, selection: Selection) -> Job {
+        Job { what, endpoints: Source::Selection(selection, Cursor::default()), urgent: true }
+    }
+
+    pub(super) fn urgent(self) -> Job {
+        Job { urgent: true, ..self }
+    }
+}
+
+/// Endpoints in a row that get the same order: what they should be, and whether the agent knows that they are out.
+#[derive(Default)]
+struct Orders {
+    run: Option<(EndpointRange, Want, bool)>,
+}
+
+impl Coordinator {
+    /// Does a piece of a job; what is left goes back to the front of the queue.
+    pub(super) fn run(&mut self, now: Time, mut job: Job, budget: u32) -> u32 {
+        if let What::Outcome(handle, outcome) = job.what {
+            self.conclude(now, handle, outcome);
+            return 1;
+        }
+        let topology = self.topology.clone();
+        let Some(piece) = job.endpoints.next(&topology, budget.max(1)) else {
+            self.finish(now, &job);
+            return 1;
+        };
+        let mut orders = Orders::default();
+        for endpoint in piece.iter().take_while(|endpoint| endpoint.0 < topology.len()) {
+            self.change(&job.what, endpoint);
+            self.look(endpoint, &mut orders);
+        }
+        self.give(&mut orders);
+        self.jobs.push_front(job);
+        piece.count
+    }
+
+    /// What a job does when its endpoints are through.
+    fn finish(&mut self, now: Time, job: &Job) {
+        if let What::Expire(number) | What::Block(Admin::Leaving(number)) = job.what
+            && self.blocks.get(&number).is_some_and(|block| block.live == 0)
+        {
+            self.blocks.remove(&number);
+        }
+        self.schedule(if job.urgent { now } else { now + self.settings.merge });
+    }
+
+    fn change(&mut self, what: &What, endpoint: EndpointIndex) {
+        match *what {
+            What::Look | What::Outcome(..) => {}
+            What::Block(admin) => {
+                let idle = self.want_of(endpoint).is_out() && self.ends_when_idle(admin);
+                match self.admin_of(endpoint) {
+                    Admin::Blocked => {}
+                    _ if idle => self.set_admin(endpoint, Admin::Blocked),
+                    _ => self.set_admin(endpoint, admin),
+                }
+            }
+            What::Unblock => self.set_admin(endpoint, Admin::Unblocked),
+            What::Expire(number) => {
+                if self.admin_of(endpoint) == Admin::Leaving(number) {
+                    self.set_admin(endpoint, Admin::Blocked);
+                }
+            }
+            What::Group(group) => self.regroup(endpoint, group),
+            What::Idle => {
+                if self.ends_when_idle(self.admin_of(endpoint)) {
+                    self.set_admin(endpoint, Admin::Blocked);
+                }
+            }
+            What::CutOff(since) => self.cut_off(endpoint, since),
+            What::Settle { slot, group } => self.settle(endpoint, slot, group),
+        }
+    }
+
+    /// Compares what the endpoint should be with what was ordered and said.
+    fn look(&mut self, endpoint: EndpointIndex, orders: &mut Orders) {
+        let mut want = self.truth(endpoint);
+        if want.is_out() && self.ends_when_idle(self.admin_of(endpoint)) {
+            // Its connections are gone, so it has nothing to wait for.
+            self.set_admin(endpoint, Admin::Blocked);
+            want = self.truth(endpoint);
+        }
+        let Some(ordered) = self.want.get_mut(endpoint.0 as usize) else { return };
+        if *ordered != want {
+            *ordered = want;
+            if want.is_out() {
+                self.is_out.insert(endpoint);
+                // G-DIS-11: forced says what matters.
+                self.set_cut_off(endpoint, Time::NEVER);
+            } else {
+                self.is_out.remove(endpoint);
+            }
+            let told = matches!(self.ledger.told(endpoint), Told::Message { method: Method::Forced, .. });
+            match &mut orders.run {
+                Some((run, w, t)) if (*w, *t) == (want, told) && run.first + run.count == endpoint.0 => run.count += 1,
+                _ => {
+                    self.give(orders);
+                    orders.run = Some((EndpointRange { first: endpoint.0, count: 1 }, want, told));
+                }
+            }
+        }
+        self.consider(endpoint);
+    }
+
+    fn give(&mut self, orders: &mut Orders) {
+        if let Some((endpoints, want, told)) = orders.run.take()
+            && let Some(order) = want.order(endpoints, told)
+        {
+            self.out.push_back(Action::Service(order));
+        }
+    }
+
+    /// Notes whether something must be said about `endpoint`.
+    pub(super) fn consider(&mut self, endpoint: EndpointIndex) {
+        let next = self.next_for(endpoint);
+        match next {
+            Next::Say(_) => self.dirty.insert(endpoint),
+            Next::Nothing | Next::Later => self.dirty.remove(endpoint),
+        }
+        let Some(slot) = self.ledger.slot_of(endpoint) else { return };
+        let Some(entry) = self.ledger.get_mut(slot) else { return };
+        match next {
+            Next::Nothing => {}
+            Next::Later => entry.followed = true,
+            Next::Say(_) => {
+                if entry.is_outstanding() && !entry.broken {
+                    self.stale.push(Handle { slot, sending: entry.sending });
+                }
+                entry.broken = true;
+            }
+        }
+    }
+
+    /// What must be said next about `endpoint`.
+    pub(super) fn next_for(&self, endpoint: EndpointIndex) -> Next {
+        let cut_off = self.cut_off.get(endpoint.0 as usize).is_some_and(|since| *since != Time::NEVER);
+        next(self.want_of(endpoint), self.leave(endpoint), self.ledger.told(endpoint), cut_off)
+    }
+
+    pub(super) fn want_of(&self, endpoint: EndpointIndex) -> Want {
+        self.want.get(endpoint.0 as usize).copied().unwrap_or(Want::Unknown)
+    }
+
+    /// Whether this administrative state ends with the endpoint's last connection.
+    fn ends_when_idle(&self, admin: Admin) -> bool {
+        matches!(admin, Admin::Leaving(number) if self.blocks.get(&number).is_some_and(|block| block.until.is_none()))
+    }
+
+    /// Changes the administrative state and counts the endpoints of graceful blocks.
+    fn set_admin(&mut self, endpoint: EndpointIndex, admin: Admin) {
+        let Some(state) = self.admin.get_mut(endpoint.0 as usize) else { return };
+        let old = std::mem::replace(state, admin);
+        if let Admin::Leaving(number) = admin
+            && let Some(block) = self.blocks.get_mut(&number)
+        {
+            block.live += 1;
+        }
+        if let Admin::Leaving(number) = old
+            && let Some(block) = self.blocks.get_mut(&number)
+        {
+            block.live -= 1;
+            if block.live == 0 && admin != old {
+                self.blocks.remove(&number);
+            }
+        }
+    }
+
+    /// Another notified entity: what is under way is left to go on, but is not sent again as it is.
+    fn regroup(&mut self, endpoint: EndpointIndex, group: u16) {
+        let Some(old) = self.group.get_mut(endpoint.0 as usize) else { return };
+        if std::mem::replace(old, group) != group
+            && let Some(slot) = self.ledger.slot_of(endpoint)
+            && let Some(entry) = self.ledger.get_mut(slot)
+        {
+            entry.regrouped = true;
+        }
+    }
+
+    /// Only what was announced with success can become disconnected; anything else is being said again anyway.
+    fn cut_off(&mut self, endpoint: EndpointIndex, since: Time) {
+        let entry = self.ledger.slot_of(endpoint).and_then(|slot| self.ledger.get(slot));
+        let already = self.cut_off.get(endpoint.0 as usize) != Some(&Time::NEVER);
+        if entry.is_some_and(|entry| entry.status == Status::Confirmed) && !already {
+            self.set_cut_off(endpoint, since);
+        }
+    }
+
+    fn set_cut_off(&mut self, endpoint: EndpointIndex, since: Time) {
+        if let Some(state) = self.cut_off.get_mut(endpoint.0 as usize) {
+            *state = since;
+        }
+    }
+
+    fn settle(&mut self, endpoint: EndpointIndex, slot: u32, group: Option<(u16, u16)>) {
+        if self.ledger.slot_of(endpoint) != Some(slot) {
+            return;
+        }
+        let Some(entry) = self.ledger.get(slot) else { return };
+        if entry.status == Status::Confirmed && entry.says_connected() {
+            self.set_cut_off(endpoint, Time::NEVER);
+        }
+        if let (Some((old, new)), Some(state)) = (group, self.group.get_mut(endpoint.0 as usize))
+            && *state == old
+        {
+            *state = new;
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! The sweep: takes back announcements that became wrong, then says what must be said, class by class (one group, method, reason and
+//! departure), in the fewest names. Cut into pieces; no job runs between them.
+
+use std::time::Duration;
+
+use super::coordinator::{Coordinator, Phase};
+use super::ledger::{Announcement, Pace, Status};
+use super::service::{Leave, Next, Reason, Want};
+use super::{Action, Method};
+use crate::proto::aggregate::cover::Step;
+use crate::proto::aggregate::{Cover, Forms, Pattern, Widest};
+use crate::proto::base::{EndpointIndex, Time};
+use crate::proto::trunk::{Selection, selection::Cursor};
+
+/// Where a sweep is.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Sweep {
+    Idle,
+    /// Look for announcements to take back.
+    Retract,
+    /// Taking the endpoints from under one.
+    Dissolve(u32, Selection, Cursor),
+    /// Look for the next class, from this endpoint on.
+    Pick(u32),
+    /// Collect the endpoints of a class, from this one on.
+    Gather(Class, u32),
+    /// Add the endpoints that may be named with them, from this one on.
+    Widen(Class, u32),
+    /// Name them.
+    Name(Class, Cover),
+    /// Put the endpoints of a name under a new announcement.
+    Fill(Class, Cover, u32, Selection, Cursor),
+}
+
+/// What announcements in common names must share.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Class {
+    group: u16,
+    method: Method,
+    reason: Reason,
+    leave: Leave,
+}
+
+impl Announcement {
+    /// Whether its confirmation ends a disconnect.
+    pub(super) fn says_connected(&self) -> bool {
+        matches!(self.method, Method::Disconnected | Method::Restart)
+    }
+}
+
+impl Coordinator {
+    /// Does a piece of the sweep and gives its size.
+    pub(super) fn sweep_on(&mut self, now: Time, budget: u32) -> u32 {
+        match self.sweep {
+            Sweep::Idle => 0,
+            Sweep::Retract => self.retract(),
+            Sweep::Dissolve(slot, selection, cursor) => self.dissolve_on(slot, selection, cursor, budget),
+            Sweep::Pick(from) => self.pick(from, budget),
+            Sweep::Gather(class, from) => self.gather(class, from, budget),
+            Sweep::Widen(class, from) => self.widen(class, from, budget),
+            Sweep::Name(class, cover) => self.name(now, class, cover, budget),
+            Sweep::Fill(class, cover, slot, selection, cursor) => self.fill(now, class, cover, (slot, selection, cursor), budget),
+        }
+    }
+
+    fn retract(&mut self) -> u32 {
+        self.sweep = Sweep::Pick(0);
+        if let Some(handle) = self.stale.pop() {
+            self.sweep = Sweep::Retract;
+            if let Some(slot) = self.ledger.awaited(handle)
+                && let Some(entry) = self.ledger.get(slot).copied()
+            {
+                self.release(entry.group);
+                self.ledger.set_status(slot, Status::Stopped);
+                self.out.push_back(Action::Cancel { handle });
+                self.sweep = self.dissolve(slot);
+            }
+        }
+        1
+    }
+
+    fn dissolve_on(&mut self, slot: u32, selection: Selection, mut cursor: Cursor, budget: u32) -> u32 {
+        let topology = self.topology.clone();
+        let Some(piece) = selection.next(&topology, &mut cursor, budget) else {
+            self.sweep = Sweep::Retract;
+            return 1;
+        };
+        for endpoint in piece.iter() {
+            if self.ledger.slot_of(endpoint) == Some(slot) {
+                self.ledger.take(endpoint);
+                self.consider(endpoint);
+            }
+        }
+        self.sweep = Sweep::Dissolve(slot, selection, cursor);
+        piece.count
+    }
+
+    fn pick(&mut self, mut from: u32, budget: u32) -> u32 {
+        for looked in 1..=budget {
+            let Some(endpoint) = self.dirty.next(from) else {
+                self.booted |= self.dirty.is_empty();
+                self.groups.iter_mut().for_each(|group| group.carry = None);
+                self.sweep = Sweep::Idle;
+                return looked;
+            };
+            from = endpoint.0 + 1;
+            match self.class_of(endpoint) {
+                None => self.dirty.remove(endpoint),
+                Some(class) if self.has_room(class.group) => {
+                    self.class.clear();
+                    self.sweep = Sweep::Gather(class, endpoint.0);
+                    return looked;
+                }
+                // Its turn comes with the next outcome from this group.
+                Some(_) => {}
+            }
+        }
+        self.sweep = Sweep::Pick(from);
+        budget
+    }
+
+    fn gather(&mut self, class: Class, mut from: u32, budget: u32) -> u32 {
+        for looked in 1..=budget {
+            let Some(endpoint) = self.dirty.next(from) else {
+                self.sweep = match class.method {
+                    Method::Forced => Sweep::Widen(class, 0),
+                    _ => Sweep::Name(class, Cover::new(self.forms(&class))),
+                };
+                return looked;
+            };
+            from = endpoint.0 + 1;
+            if self.class_of(endpoint) == Some(class) {
+                self.class.insert(endpoint);
+            }
+        }
+        self.sweep = Sweep::Gather(class, from);
+        budget
+    }
+
+    /// An agent may be told once more that an endpoint is out, if that saves messages: the failure of a T3 is one, whichever of its
+    /// T1s had failed before. Names of nothing but such endpoints are left out.
+    fn widen(&mut self, class: Class, mut from: u32, budget: u32) -> u32 {
+        for looked in 1..=budget {
+            let Some(endpoint) = self.is_out.next(from) else {
+                self.sweep = Sweep::Name(class, Cover::new(self.forms(&class)));
+                return looked;
+            };
+            from = endpoint.0 + 1;
+            let known = self.ledger.slot_of(endpoint).and_then(|slot| self.ledger.get(slot));
+            let known = known.is_some_and(|entry| entry.method == Method::Forced && !entry.is_outstanding());
+            if known && !self.dirty.contains(endpoint) && self.group.get(endpoint.0 as usize) == Some(&class.group) {
+                self.class.insert(endpoint);
+            }
+        }
+        self.sweep = Sweep::Widen(class, from);
+        budget
+    }
+
+    /// A name found for a class that was widened: `None` when nothing in it must be said; the narrower name when what must be said
+    /// in it needs only one.
+    fn narrowed(&mut self, class: &Class, pattern: Pattern) -> Option<Pattern> {
+        let topology = self.topology.clone();
+        let (selection, mut cursor) = (pattern.selection(&topology), Cursor::default());
+        self.scratch.clear();
+        while let Some(piece) = selection.next(&topology, &mut cursor, u32::MAX) {
+            let mut from = piece.first;
+            while let Some(endpoint) = self.dirty.next(from).filter(|endpoint| piece.contains(*endpoint)) {
+                self.scratch.insert(endpoint);
+                from = endpoint.0 + 1;
+            }
+        }
+        let mut cover = Cover::new(self.forms(class));
+        let narrow = cover.next(&topology, &self.scratch)?;
+        let is_enough = cover.next(&topology, &self.scratch).is_none();
+        Some(if is_enough { narrow } else { pattern })
+    }
+
+    fn name(&mut self, now: Time, class: Class, mut cover: Cover, budget: u32) -> u32 {
+        if !self.has_room(class.group) {
+            self.sweep = Sweep::Pick(0);
+            return 1;
+        }
+        let facilities = (budget / 24).max(1);
+        match cover.step(&self.topology, &self.class, facilities) {
+            Step::Done => {
+                self.sweep = Sweep::Pick(0);
+                1
+            }
+            Step::More => {
+                self.sweep = Sweep::Name(class, cover);
+                budget
+            }
+            Step::Name(pattern) => {
+                let pattern = match class.method {
+                    Method::Forced => self.narrowed(&class, pattern),
+                    _ => Some(pattern),
+                };
+                let Some(pattern) = pattern else {
+                    self.sweep = Sweep::Name(class, cover);
+                    return budget.div_ceil(8);
+                };
+                let carry = self.group_mut(class.group).carry;
+                let slot = self.ledger.open(announcement(now, &class, pattern, carry));
+                self.sweep = Sweep::Fill(class, cover, slot, pattern.selection(&self.topology), Cursor::default());
+                // Finding a name among many facilities is work too.
+                budget.div_ceil(8)
+            }
+        }
+    }
+
+    fn fill(&mut self, now: Time, class: Class, cover: Cover, (slot, selection, mut cursor): (u32, Selection, Cursor), budget: u32) -> u32 {
+        let topology = self.topology.clone();
+        let Some(piece) = selection.next(&topology, &mut cursor, budget) else {
+            self.sweep = Sweep::Name(class, cover);
+            self.begin(now, slot);
+            return 1;
+        };
+        let (mut followed, mut cut_off) = (false, Time::NEVER);
+        for endpoint in piece.iter() {
+            let since = self.cut_off.get(endpoint.0 as usize).copied().unwrap_or(Time::NEVER);
+            cut_off = cut_off.min(since);
+            self.ledger.put(endpoint, slot);
+            self.dirty.remove(endpoint);
+            followed |= since != Time::NEVER || self.next_for(endpoint) == Next::Later;
+        }
+        if let Some(entry) = self.ledger.get_mut(slot) {
+            entry.followed |= followed;
+            entry.cut_off = entry.cut_off.min(cut_off);
+        }
+        if class.method == Method::Forced && class.reason.return_code(false) != class.reason.return_code(true) {
+            self.out.extend(Want::Out(class.reason).order(piece, true).map(Action::Service));
+        }
+        self.sweep = Sweep::Fill(class, cover, slot, selection, cursor);
+        piece.count
+    }
+
+    /// Sends a filled announcement; that of a disconnect has a wait before it (G-DIS-02).
+    fn begin(&mut self, now: Time, slot: u32) {
+        let initial = self.settings.disconnected_initial;
+        let Some(entry) = self.ledger.get_mut(slot) else { return };
+        if entry.method != Method::Disconnected || entry.pace == Pace::Disconnected {
+            return self.send(now, slot);
+        }
+        entry.pace = Pace::Disconnected;
+        entry.wait = self.rng.duration(Duration::from_secs(1), initial);
+        entry.waiting_since = now;
+        let due = now + entry.wait;
+        self.ledger.set_status(slot, Status::Waiting(due));
+    }
+
+    /// The class `endpoint` is announced in, `None` when there is nothing to say.
+    fn class_of(&self, endpoint: EndpointIndex) -> Option<Class> {
+        let Next::Say(method) = self.next_for(endpoint) else { return None };
+        let (reason, leave) = match (method, self.want_of(endpoint)) {
+            (Method::Forced, Want::Out(reason)) => (reason, Leave::No),
+            (Method::Graceful, _) => (Reason::MANAGEMENT, self.leave(endpoint)),
+            _ => (Reason(0), Leave::No),
+        };
+        Some(Class { group: self.group.get(endpoint.0 as usize).copied().unwrap_or(0), method, reason, leave })
+    }
+
+    /// The names the group's agent accepts. Where one facility is the whole gateway, its failure and recovery are told by its name.
+    fn forms(&mut self, class: &Class) -> Forms {
+        let group = *self.group_mut(class.group);
+        let mut forms = Forms { ranges: group.forms.ranges && !group.ranges_refused, ..group.forms };
+        let gateway_wide =
+            !self.booted || self.phase != Phase::Serving || matches!(class.method, Method::Graceful | Method::CancelGraceful);
+        if self.topology.has_one_facility() && !gateway_wide {
+            forms.widest = forms.widest.min(Widest::Level);
+        }
+        forms
+    }
+
+    /// RD of an announcement sent now, in seconds (G-RSI-02, G-RSI-05).
+    pub(super) fn delay(&self, now: Time, entry: &Announcement) -> u32 {
+        let seconds = |duration: Duration| u32::try_from(duration.as_secs()).unwrap_or(u32::MAX).min(999_999);
+        let rounded_up = |until: Time| seconds(until.since(now) + Duration::from_nanos(999_999_999));
+        match (entry.method, entry.leave, self.phase) {
+            (Method::Disconnected, ..) => seconds(now.since(entry.cut_off)),
+            (Method::Graceful, Leave::Shutdown, Phase::Leaving { until, .. }) => rounded_up(until),
+            (Method::Graceful, Leave::Block(number), _) => self.blocks.get(&number).and_then(|block| block.until).map_or(0, rounded_up),
+            _ => 0,
+        }
+    }
+}
+
+fn announcement(now: Time, class: &Class, pattern: Pattern, carry: Option<Duration>) -> Announcement {
+    Announcement {
+        group: class.group,
+        pattern,
+        method: class.method,
+        reason: class.reason,
+        leave: class.leave,
+        status: Status::Filling,
+        sending: 0,
+        sent: Time::ZERO,
+        waiting_since: now,
+        reply: 0,
+        cut_off: Time::NEVER,
+        pace: if carry.is_some() { Pace::Disconnected } else { Pace::Fresh },
+        wait: carry.unwrap_or_default(),
+        redirects: 0,
+        live: 0,
+        broken: false,
+        regrouped: false,
+        followed: false,
+    }
+}
