@@ -1,2 +1,7 @@
 //! The `tollgate` program.
-fn main() {}
+
+mod cli;
+
+fn main() -> std::process::ExitCode {
+    cli::main()
+}

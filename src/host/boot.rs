@@ -18,6 +18,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// Entries in the ring between two cores.
 const RING: usize = 1024;
@@ -130,10 +131,21 @@ impl Gateway {
     }
 }
 
-/// Cores share their ports among each other (SO_REUSEPORT), but two gateways must not.
+/// Cores share their ports among each other (SO_REUSEPORT), but two gateways must not. A gateway that was killed may hold its ports
+/// for some milliseconds while the kernel ends its rings.
+#[allow(clippy::disallowed_methods)]
 fn check_free(listen: &[SocketAddr]) -> Result<()> {
+    const TRIES: u32 = 20;
+    const PAUSE: Duration = Duration::from_millis(50);
     for &address in listen {
-        UdpSocket::bind(address).with_context(|| format!("gateway.listen {address}"))?;
+        let mut tries = 0;
+        while let Err(error) = UdpSocket::bind(address) {
+            tries += 1;
+            if error.kind() != std::io::ErrorKind::AddrInUse || tries == TRIES {
+                return Err(error).with_context(|| format!("gateway.listen {address}"));
+            }
+            std::thread::sleep(PAUSE);
+        }
     }
     Ok(())
 }

@@ -428,7 +428,7 @@ mod tests {
 
     #[test]
     fn frames_cross_cores_and_come_back() {
-        const ROUNDS: u32 = 20_000;
+        const ROUNDS: u32 = if cfg!(miri) { 100 } else { 20_000 };
         let (table, mut pool) = one_core(4);
         let (mut out, mut inbox) = crate::host::ring::pair::<FrameRef>(4);
         let (mut back, mut returned) = crate::host::ring::pair::<FrameRef>(4);

@@ -11,4 +11,5 @@ pub mod cpu;
 pub mod entropy;
 pub mod frame;
 pub mod ring;
+pub mod run;
 pub mod transport;

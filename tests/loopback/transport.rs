@@ -260,6 +260,55 @@ fn receiving_pauses_without_frames_and_goes_on_with_them() {
     }
 }
 
+/// With two frames at the kernel, receives end and are armed again all the time.
+#[test]
+fn few_provided_frames_lose_nothing() {
+    for subject in subjects() {
+        let mut bed = Bed::new(subject, Sizes { provided: 2, ..Sizes::default() }, &["127.0.0.1:0"]);
+        let client = client(bed.addresses[0]);
+        for round in 0..20u8 {
+            (0..50u8).for_each(|n| put(&client, &[round, n]));
+            for (n, frame) in bed.receive(50).into_iter().enumerate() {
+                assert_eq!(bed.text(frame), [round, n as u8], "{subject:?}");
+                bed.transport.release(frame);
+            }
+        }
+        bed.no_faults();
+    }
+}
+
+/// A connected socket is told of ICMP errors: the receive under way ends with an error, and the next must follow.
+#[test]
+fn an_error_of_the_socket_does_not_end_receiving() {
+    for subject in subjects() {
+        // An address of its own, so that no other test takes the port while it is closed.
+        let peer = UdpSocket::bind("127.77.0.3:0").expect("loopback can be bound");
+        let to = peer.local_addr().expect("bound");
+        let own = UdpSocket::bind("127.0.0.1:0").expect("loopback can be bound");
+        own.set_nonblocking(true).expect("non-blocking");
+        own.connect(to).expect("connected");
+        let address = own.local_addr().expect("bound");
+        let mut bed = Bed::over(subject, Sizes::default(), vec![own]);
+        drop(peer);
+        for _ in 0..5 {
+            let slot = bed.transport.reserve().expect("a free slot");
+            bed.transport.send(slot, 1, to, 0);
+            bed.transport.flush();
+            bed.transport.receive(BATCH, &mut Vec::new());
+            bed.transport.receive(BATCH, &mut Vec::new());
+        }
+        let stats = bed.transport.stats();
+        assert!(stats.receive_errors > 0, "{subject:?}: {stats:?}");
+        let peer = UdpSocket::bind(to).expect("the port is still free");
+        for n in 0..10u8 {
+            assert_eq!(peer.send_to(&[n], address).expect("sent"), 1);
+            let frame = bed.receive(1)[0];
+            assert_eq!(bed.text(frame), [n], "{subject:?}");
+            bed.transport.release(frame);
+        }
+    }
+}
+
 #[test]
 fn without_slots_nothing_is_received_and_nothing_is_lost() {
     for subject in subjects() {
@@ -524,7 +573,7 @@ fn cores_share_a_port_and_each_has_its_own_socket() {
 }
 
 #[test]
-fn a_closed_transport_leaves_its_held_frames_readable() {
+fn a_closed_transport_frees_its_address_and_leaves_its_held_frames_readable() {
     for subject in subjects() {
         // An address of its own: what is sent after closing must not meet another test's socket.
         let mut bed = Bed::new(subject, Sizes::default(), &["127.77.0.2:0"]);
@@ -533,7 +582,9 @@ fn a_closed_transport_leaves_its_held_frames_readable() {
         let frame = bed.receive(1)[0];
         let (table, transport) = (bed.table, bed.transport);
         drop(transport);
+        let again = UdpSocket::bind(bed.addresses[0]).unwrap_or_else(|e| panic!("{subject:?}: the address is free again: {e}"));
         (0..20).for_each(|_| drop(client.send(b"after")));
         assert_eq!(&*table.read(frame).expect("held"), b"kept", "{subject:?}");
+        drop(again);
     }
 }

@@ -132,3 +132,19 @@ stats! {
     /// Releases of frames that were not held or still being read: a fault in the gateway.
     release_refused => ReleaseRefused,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_get_what_was_added_since() {
+        let counters = Counters::new();
+        let before = Stats { received: 10, truncated: 1, ..Stats::default() };
+        let after = Stats { received: 15, truncated: 1, kernel_drops: 2, ..before };
+        after.publish(&before, &counters);
+        assert_eq!(counters.get(Counter::DatagramsReceived), 5);
+        assert_eq!(counters.get(Counter::DroppedTruncated), 0);
+        assert_eq!(counters.get(Counter::DroppedKernel), 2);
+    }
+}

@@ -184,6 +184,28 @@ mod tests {
     }
 
     #[test]
+    fn sockets_are_set_up_as_asked() {
+        let settings = SocketSettings { dscp: 24, receive_buffer: 1 << 16, shared: true, ..SocketSettings::default() };
+        let sockets = bind(&[SocketAddr::from(([127, 0, 0, 1], 0))], &settings).expect("loopback can be bound");
+        let socket = socket2::SockRef::from(&sockets[0]);
+        assert_eq!(socket.tos_v4().expect("read"), 24 << 2);
+        // The kernel doubles what is asked for, for its own bookkeeping.
+        assert_eq!(socket.recv_buffer_size().expect("read"), 2 << 16);
+        assert!(socket.reuse_port().expect("read") && socket.nonblocking().expect("read"));
+        if let Ok(sockets) = bind(&[SocketAddr::from((Ipv6Addr::LOCALHOST, 0))], &settings) {
+            let socket = socket2::SockRef::from(&sockets[0]);
+            assert!(socket.only_v6().expect("read"));
+            assert_eq!(socket.tclass_v6().expect("read"), 24 << 2);
+        }
+    }
+
+    #[test]
+    fn an_address_that_cannot_be_bound_is_named() {
+        let elsewhere: SocketAddr = "203.0.113.7:2427".parse().expect("an address");
+        assert!(bind(&[elsewhere], &SocketSettings::default()).is_err_and(|e| e.to_string().contains("203.0.113.7:2427")));
+    }
+
+    #[test]
     fn the_timestamp_is_found_behind_other_messages() {
         let message = |kind: i32, payload: &[u8]| {
             let mut bytes = (16 + payload.len()).to_ne_bytes().to_vec();

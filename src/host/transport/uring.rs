@@ -44,8 +44,8 @@ const KERNEL_START: usize = HEADROOM - KERNEL_HEADER;
 const FRAMES_MAX: u32 = 65_536;
 /// The most frames a provided-buffer ring takes.
 const PROVIDED_MAX: u32 = 32_768;
-/// How long closing waits for the kernel to let go of the frames, per request.
-const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long closing waits for the kernel to let go of one request.
+const CANCEL_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// io_uring transport.
 pub struct Uring {
@@ -388,7 +388,7 @@ impl Transport for Uring {
             let read = opcode::Read::new(Fd(self.sleeper.event().as_raw_fd()), value, 8).build();
             self.wake_armed = self.push(read, Request::Wake);
         }
-        self.turn();
+        self.reap();
         let unsent = !self.queued.is_empty() || !self.in_flight.is_empty();
         if !self.arrived.is_empty() && self.slots.free() > 0 {
             return;
@@ -397,7 +397,7 @@ impl Transport for Uring {
         self.sleeper.announce();
         if idle() {
             let time = Timespec::from(timeout.unwrap_or(Duration::from_secs(u64::from(u32::MAX))));
-            // Ends with the first completion, at the timeout (ETIME) or by a signal; in each case the next turn looks.
+            // Submits what was pushed above and waits. Ends with the first completion, at the timeout (ETIME) or by a signal.
             let result = self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&time));
             debug_assert!(result.is_ok() || result.is_err_and(|e| e.raw_os_error() != Some(libc::EINVAL)));
         }
@@ -420,12 +420,16 @@ impl Drop for Uring {
     /// Takes every request back from the kernel before the frames it could write to may go. Should it not let go of them, their
     /// memory is given up instead.
     fn drop(&mut self) {
-        let requests = self.lines.len() + 1;
-        let cancelled = (0..=requests).any(|_| {
-            let result = self.ring.submitter().register_sync_cancel(Some(CANCEL_TIMEOUT.into()), CancelBuilder::any());
-            result.is_err_and(|e| e.kind() == ErrorKind::NotFound)
+        let quiet = (0..self.lines.len() + 2).any(|_| {
+            // Says nothing about what is left; our own account does, once the ends of the cancelled requests, deferred work, are in.
+            let _ = self.ring.submitter().register_sync_cancel(Some(CANCEL_TIMEOUT.into()), CancelBuilder::any());
+            self.enter();
+            self.reap();
+            !self.wake_armed && self.lines.iter().all(|line| !line.armed)
         });
-        if !cancelled {
+        // The ring ends in the background; the sockets must not stay open that long. An error could only mean they are not registered.
+        let _ = self.ring.submitter().unregister_files();
+        if !quiet {
             mem::forget(Arc::clone(self.pool.table()));
             self.buffers.leak();
         }

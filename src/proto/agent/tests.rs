@@ -235,7 +235,17 @@ fn a_gateway_that_is_not_there_ends_the_run() {
     let mut world = World::new(5, Script::default(), |_| ());
     world.dead.push(2427);
     world.run(GAP, END);
-    assert_eq!(world.seen.failures, [Failure::NoFinalResponse, Failure::NotCleared]);
+    assert_eq!(world.seen.failures, [Failure::NotCleared]);
+}
+
+#[test]
+fn a_busy_gateway_is_asked_again_to_clear() {
+    let mut world = World::new(5, Script { busy_clearing: 3, ..Script::default() }, |_| ());
+    world.run(GAP, Time::from_millis(100));
+    assert_eq!((world.seen.failures.as_slice(), world.seen.codes[&400]), (&[][..], 3));
+    let mut world = World::new(5, Script { busy_clearing: 1000, ..Script::default() }, |_| ());
+    world.run(GAP, Time::from_millis(100));
+    assert_eq!((world.seen.failures.as_slice(), world.seen.codes[&400]), (&[Failure::NotCleared][..], 4));
 }
 
 #[test]

@@ -430,7 +430,7 @@ mod tests {
             let all = (1u32 << topology.len()) - 1;
             for forms in ALL_FORMS {
                 let candidates = all_names(&topology, forms);
-                for _ in 0..150 {
+                for _ in 0..60 {
                     // Dense sets have the interesting covers.
                     let bits = all & !(rng.next() & rng.next() & rng.next()) as u32 & !(rng.next() & rng.next()) as u32;
                     let set = set_of(&topology, (0..topology.len()).filter(|e| bits >> e & 1 == 1));

@@ -24,7 +24,7 @@ use crate::proto::trunk::{Cursor, Selection};
 use std::collections::VecDeque;
 
 /// Shares that wait for the one a core holds.
-const SHARES_WAITING: usize = 16;
+const SHARES_WAITING: usize = 256;
 
 /// What one core does for a command over many endpoints.
 struct Share {
@@ -220,31 +220,36 @@ impl Core {
         self.must_tell(turn, core, Envelope::Applied { job });
     }
 
-    /// The next slice of the share in hand; the next share when there is none.
+    /// Goes on with the share in hand, and the next when there is none, for at most a slice of endpoints.
     pub(super) fn handle_shares<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>) {
+        let mut budget = self.plan.limits.slice.max(1);
+        while budget > 0 && self.shares.working() {
+            budget = budget.saturating_sub(self.handle_share(turn).max(1));
+        }
+    }
+
+    /// One step of a share: how many endpoints it looked at.
+    fn handle_share<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>) -> u32 {
         if self.shares.current.is_none() {
-            let Some((core, job, message)) = self.shares.waiting.pop_front() else { return };
+            let Some((core, job, message)) = self.shares.waiting.pop_front() else { return 0 };
             self.shares.current = Some(Share { core, job, message, phase: Phase::Validating, cursor: Cursor::default(), reserved: 0 });
         }
-        let Some(share) = &self.shares.current else { return };
+        let Some(share) = &self.shares.current else { return 0 };
         let (core, job, message) = (share.core, share.job, share.message);
         let phase = share.phase;
-        if phase == Phase::Held {
-            return;
-        }
         let step = self.parsed(turn, message, |core, turn, command| match phase {
             Phase::Applying => core.apply_slice(turn, message, command),
             Phase::Validating | Phase::Held => core.validate_slice(turn, message, command),
         });
         let applying = self.shares.current.as_ref().is_some_and(|share| share.phase == Phase::Applying);
         match step {
-            Ok(false) => {}
-            Ok(true) if applying => {
+            Ok(Some(endpoints)) => return endpoints,
+            Ok(None) if applying => {
                 self.drop_share();
                 self.note_calls(turn);
                 self.must_tell(turn, core, Envelope::Applied { job });
             }
-            Ok(true) => {
+            Ok(None) => {
                 if let Some(share) = &mut self.shares.current {
                     share.phase = Phase::Held;
                 }
@@ -255,6 +260,7 @@ impl Core {
                 self.must_tell(turn, core, Envelope::Vote { job, code: refused.code });
             }
         }
+        0
     }
 
     fn drop_share(&mut self) {
@@ -263,20 +269,20 @@ impl Core {
         }
     }
 
-    /// Checks the next endpoints; true when all are checked.
+    /// Checks the next endpoints: how many; `None` when all are checked.
     fn validate_slice<F: Frames, O: Outside>(
         &mut self,
         turn: &mut Turn<'_, F, O>,
         message: Message,
         command: &Command<'_>,
-    ) -> Result<bool, Refused> {
+    ) -> Result<Option<u32>, Refused> {
         let selection = self.selection(message, command)?;
         let change = self.change(command)?;
         if let Change::Request(_) = change {
             let map = command.digit_map()?.flatten().map_or(0, |map| map.as_bytes().len());
             self.reserve_maps(&selection, map)?;
         }
-        let Some(range) = self.next_range(&selection) else { return Ok(true) };
+        let Some(range) = self.next_range(&selection) else { return Ok(None) };
         for endpoint in range.iter() {
             let Some(state) = self.calls.endpoints.get(endpoint) else { continue };
             // Endpoints out of service count as having no connections (O-4).
@@ -290,22 +296,22 @@ impl Core {
                 return Err(mgcp::RESTARTING);
             }
         }
-        Ok(false)
+        Ok(Some(range.count))
     }
 
-    /// Applies to the next endpoints; true when all are done.
+    /// Applies to the next endpoints: how many; `None` when all are done.
     fn apply_slice<F: Frames, O: Outside>(
         &mut self,
         turn: &mut Turn<'_, F, O>,
         message: Message,
         command: &Command<'_>,
-    ) -> Result<bool, Refused> {
+    ) -> Result<Option<u32>, Refused> {
         let selection = self.selection(message, command)?;
         let change = self.change(command)?;
         if let Some(share) = &mut self.shares.current {
             self.calls.endpoints.blobs.unreserve(std::mem::take(&mut share.reserved));
         }
-        let Some(range) = self.next_range(&selection) else { return Ok(true) };
+        let Some(range) = self.next_range(&selection) else { return Ok(None) };
         let mut entity = None;
         for endpoint in range.iter() {
             if !self.calls.endpoints.owns(endpoint) {
@@ -325,7 +331,7 @@ impl Core {
             // Every core says the same of its own endpoints, so that the range may name those of others too.
             self.must_tell(turn, self.plan.lead(), Envelope::Entity { range, agent, port });
         }
-        Ok(false)
+        Ok(Some(range.count))
     }
 
     fn selection(&self, message: Message, command: &Command<'_>) -> Result<Selection, Refused> {

@@ -157,7 +157,8 @@ impl Core {
         match job.wait {
             Wait::Search(..) => {
                 self.jobs.remove(id);
-                self.end(turn, &job, Outcome::Created { created, chosen: true, second: None });
+                let domain = self.parsed(turn, job.received.message, |core, _, command| mgcp::domain_of(&core.plan, &command.endpoint));
+                self.end(turn, &job, Outcome::Created { created, chosen: Some(domain.unwrap_or(0)), second: None });
             }
             Wait::Second(endpoint, ..) => {
                 self.jobs.remove(id);
@@ -209,16 +210,18 @@ impl Core {
         let other = Some((first.endpoint, first.connection));
         let join = Envelope::Join { endpoint: second.endpoint, connection: second.connection, other };
         self.must_tell(turn, self.plan.owner(second.endpoint), join);
-        let chosen = self.second_was_chosen(turn, job);
+        let chosen = self.second_chosen(turn, job);
         let second = Some((second.endpoint, second.connection, chosen));
-        self.end(turn, job, Outcome::Created { created: first, chosen: false, second });
+        self.end(turn, job, Outcome::Created { created: first, chosen: None, second });
     }
 
-    fn second_was_chosen<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, job: &Job) -> bool {
-        let chosen = |_: &mut Core, _: &mut Turn<'_, F, O>, command: &Command<'_>| {
-            Ok(command.second_endpoint()?.is_some_and(|name| name.has_any_of()))
+    /// Whether the gateway chose the second endpoint: the domain name to say it with.
+    fn second_chosen<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, job: &Job) -> Option<u8> {
+        let chosen = |core: &mut Core, _: &mut Turn<'_, F, O>, command: &Command<'_>| {
+            let name = command.second_endpoint()?.filter(|name| name.has_any_of());
+            name.map(|name| mgcp::domain_of(&core.plan, &name)).transpose()
         };
-        self.parsed(turn, job.received.message, chosen).unwrap_or(false)
+        self.parsed(turn, job.received.message, chosen).unwrap_or(None)
     }
 
     /// The half that was made on another core is not wanted after all.

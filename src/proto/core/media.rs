@@ -40,7 +40,7 @@ impl Core {
                 self.note_entity(turn, endpoint, entity);
                 let domain = mgcp::domain_of(&self.plan, &command.endpoint)?;
                 self.note_success(received, endpoint, domain);
-                Ok(Step::Done(Outcome::Created { created, chosen: false, second: None }))
+                Ok(Step::Done(Outcome::Created { created, chosen: None, second: None }))
             }
             Begun::Opening(slot) => {
                 self.park(turn.now, received, handle, (command.verb, command.id), Some(endpoint), Wait::Opening(slot, plan), Time::NEVER)?;
@@ -242,8 +242,9 @@ impl Core {
     /// A connection was created for a command that waited.
     fn end_created<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, job: &Job, created: Created) {
         match job.owner {
-            Owner::Here(_) => self.end(turn, job, Outcome::Created { created, chosen: false, second: None }),
+            Owner::Here(_) => self.end(turn, job, Outcome::Created { created, chosen: None, second: None }),
             Owner::There(core, coordinator) => {
+                self.note_addressed(turn, job.received, created.endpoint);
                 self.must_tell(turn, core, Envelope::Made { job: coordinator, created });
             }
         }
@@ -260,9 +261,7 @@ impl Core {
                     (_, None) => Preface::Any,
                 };
                 if let (Some(endpoint), false) = (job.endpoint, matches!(outcome, Outcome::Refused(_))) {
-                    let domain = self.parsed(turn, job.received.message, |core, _, command| mgcp::domain_of(&core.plan, &command.endpoint));
-                    let domain = domain.unwrap_or(0);
-                    self.note_success(job.received, endpoint, domain);
+                    self.note_addressed(turn, job.received, endpoint);
                 }
                 let Job { received, transaction: id, .. } = *job;
                 self.respond(turn, Final { received, handle: Some(handle), id, preface, outcome: &outcome });
@@ -272,6 +271,12 @@ impl Core {
                 self.must_tell(turn, core, Envelope::TryFailed { job: coordinator, code: outcome.code() });
             }
         }
+    }
+
+    /// A command that has waited has succeeded on `endpoint`, by the domain name in it.
+    fn note_addressed<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, received: Received, endpoint: EndpointIndex) {
+        let domain = self.parsed(turn, received.message, |core, _, command| mgcp::domain_of(&core.plan, &command.endpoint));
+        self.note_success(received, endpoint, domain.unwrap_or(0));
     }
 
     /// Undoes what a waiting command has begun.
@@ -388,6 +393,10 @@ impl Core {
         match create::begin(&mut self.calls, turn.now, &plan, command)? {
             Begun::Ready(_, created, entity) => {
                 self.note_entity(turn, endpoint, entity);
+                if half == Half::Whole {
+                    let domain = mgcp::domain_of(&self.plan, &command.endpoint)?;
+                    self.note_success(received, endpoint, domain);
+                }
                 self.must_tell(turn, core, Envelope::Made { job, created });
             }
             Begun::Opening(slot) => {

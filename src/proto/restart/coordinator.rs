@@ -40,6 +40,8 @@ pub struct Coordinator {
     pub(super) dirty: EndpointSet,
     /// Endpoints that are to be out of service.
     pub(super) is_out: EndpointSet,
+    /// Endpoints that went out of service, perhaps only for a moment, and of which neither forced nor restart was said since.
+    pub(super) lost: EndpointSet,
     pub(super) groups: Vec<Group>,
     /// Announcements of all groups under way.
     pub(super) outstanding: u32,
@@ -82,7 +84,7 @@ pub(super) struct Block {
     pub(super) until: Option<Time>,
     /// Its end is being carried out.
     pub(super) over: bool,
-    /// Endpoints that are leaving by it.
+    /// Endpoints that are leaving by it, and one more while it is being carried out. It ends with the last.
     pub(super) live: u32,
 }
 
@@ -120,6 +122,7 @@ impl Coordinator {
             ledger: Ledger::new(endpoints),
             dirty: EndpointSet::new(endpoints),
             is_out: EndpointSet::new(endpoints),
+            lost: EndpointSet::new(endpoints),
             groups: Vec::new(),
             outstanding: 0,
             flush_at: now + wait,
@@ -166,7 +169,12 @@ impl Coordinator {
                     *calls = up;
                 }
             }
-            Event::Idle { endpoints } => self.jobs.push_back(Job::over(What::Idle, endpoints)),
+            Event::Idle { endpoints } => {
+                // Owners tell it of every endpoint that leaves; only blocks without a limit wait for it.
+                if self.blocks.values().any(|block| block.until.is_none()) {
+                    self.jobs.push_back(Job::over(What::Idle, endpoints));
+                }
+            }
             Event::Trigger { endpoint, activity } => self.trigger(now, endpoint, activity),
             Event::Outcome { handle, outcome } => {
                 self.jobs.push_back(Job::over(What::Outcome(handle, outcome), Default::default()));
@@ -285,7 +293,7 @@ impl Coordinator {
             BlockHow::Graceful(delay) => {
                 self.blocks_made = self.blocks_made.wrapping_add(1);
                 let until = (delay > Duration::ZERO).then(|| now + delay);
-                self.blocks.insert(self.blocks_made, Block { selection, until, over: false, live: 0 });
+                self.blocks.insert(self.blocks_made, Block { selection, until, over: false, live: 1 });
                 Admin::Leaving(self.blocks_made)
             }
         };

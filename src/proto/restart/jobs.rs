@@ -103,10 +103,8 @@ impl Coordinator {
 
     /// What a job does when its endpoints are through.
     fn finish(&mut self, now: Time, job: &Job) {
-        if let What::Expire(number) | What::Block(Admin::Leaving(number)) = job.what
-            && self.blocks.get(&number).is_some_and(|block| block.live == 0)
-        {
-            self.blocks.remove(&number);
+        if let What::Block(Admin::Leaving(number)) = job.what {
+            self.drop_from_block(number);
         }
         self.schedule(if job.urgent { now } else { now + self.settings.merge });
     }
@@ -152,6 +150,7 @@ impl Coordinator {
             *ordered = want;
             if want.is_out() {
                 self.is_out.insert(endpoint);
+                self.lost.insert(endpoint);
                 // G-DIS-11: forced says what matters.
                 self.set_cut_off(endpoint, Time::NEVER);
             } else {
@@ -201,7 +200,12 @@ impl Coordinator {
     /// What must be said next about `endpoint`.
     pub(super) fn next_for(&self, endpoint: EndpointIndex) -> Next {
         let cut_off = self.cut_off.get(endpoint.0 as usize).is_some_and(|since| *since != Time::NEVER);
-        next(self.want_of(endpoint), self.leave(endpoint), self.ledger.told(endpoint), cut_off)
+        let told = match self.ledger.told(endpoint) {
+            forced @ Told::Message { method: Method::Forced, .. } => forced,
+            _ if self.lost.contains(endpoint) => Told::Nothing,
+            told => told,
+        };
+        next(self.want_of(endpoint), self.leave(endpoint), told, cut_off)
     }
 
     pub(super) fn want_of(&self, endpoint: EndpointIndex) -> Want {
@@ -222,11 +226,15 @@ impl Coordinator {
         {
             block.live += 1;
         }
-        if let Admin::Leaving(number) = old
-            && let Some(block) = self.blocks.get_mut(&number)
-        {
+        if let Admin::Leaving(number) = old {
+            self.drop_from_block(number);
+        }
+    }
+
+    fn drop_from_block(&mut self, number: u32) {
+        if let Some(block) = self.blocks.get_mut(&number) {
             block.live -= 1;
-            if block.live == 0 && admin != old {
+            if block.live == 0 {
                 self.blocks.remove(&number);
             }
         }

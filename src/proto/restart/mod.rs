@@ -21,6 +21,8 @@ mod facilities;
 mod jobs;
 mod ledger;
 mod outcome;
+#[cfg(test)]
+mod random;
 mod service;
 mod sweep;
 #[cfg(test)]

@@ -221,6 +221,9 @@ impl Coordinator {
             cut_off = cut_off.min(since);
             self.ledger.put(endpoint, slot);
             self.dirty.remove(endpoint);
+            if matches!(class.method, Method::Forced | Method::Restart) {
+                self.lost.remove(endpoint);
+            }
             followed |= since != Time::NEVER || self.next_for(endpoint) == Next::Later;
         }
         if let Some(entry) = self.ledger.get_mut(slot) {

@@ -480,6 +480,17 @@ fn a_forced_block_and_its_end() {
 }
 
 #[test]
+fn an_outage_too_short_to_be_told_is_still_a_restart() {
+    // G-RSI-04: the connections are gone.
+    let mut bench = Bench::up(T3_1);
+    bench.alarm("ds/ds3-1/ds1-3", true, true);
+    bench.alarm("ds/ds3-1/ds1-3", false, true);
+    assert_eq!(bench.services(), [(24, false, 531), (24, true, 501)]);
+    bench.run(1000);
+    assert_eq!(bench.said(), ["restart ds/ds3-1/ds1-3/*"]);
+}
+
+#[test]
 fn draining_leaves_without_a_limit() {
     let mut bench = Bench::up(T3_1);
     bench.alarm("ds/ds3-1/ds1-3", true, true);

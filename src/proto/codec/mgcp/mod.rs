@@ -20,6 +20,7 @@ mod value;
 mod write;
 
 pub use bearer::{BearerInformation, Encoding};
+pub use crate::proto::base::Mode;
 pub use code::{CODES, Code, CodeSet, Verb};
 pub use command::{Command, EXTENSIONS_MAX, Extension};
 pub use digit_map::{DigitMap, Position, Positions, SymbolSet};

@@ -62,8 +62,8 @@ mod tests {
             let sizes = shares.iter().map(Vec::len);
             assert!(sizes.clone().max().unwrap() - sizes.min().unwrap() <= 1);
         }
-        assert_eq!(all(4000..=4100, 3, 3), []);
-        assert_eq!(all(4000..=4100, 0, 0), []);
+        assert_eq!(all(4000..=4100, 3, 3), Vec::<u16>::new());
+        assert_eq!(all(4000..=4100, 0, 0), Vec::<u16>::new());
     }
 
     #[test]
