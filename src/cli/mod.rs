@@ -245,7 +245,10 @@ mod tests {
             ("tollgate drain", Request::Drain { on: true }),
             ("tollgate drain --off", Request::Drain { on: false }),
             ("tollgate reload --dry-run", Request::Reload { dry_run: true }),
-            ("tollgate sim alarm ds/ds3-1 los --now", Request::Sim(Sim::Alarm { facility: "ds/ds3-1".into(), defect: "los".into(), now: true })),
+            (
+                "tollgate sim alarm ds/ds3-1 los --now",
+                Request::Sim(Sim::Alarm { facility: "ds/ds3-1".into(), defect: "los".into(), now: true }),
+            ),
             ("tollgate sim delay 5", Request::Sim(Sim::Delay { ms: 5 })),
             ("tollgate sim hang", Request::Sim(Sim::Hang)),
             ("tollgate sim refuse 2", Request::Sim(Sim::Refuse { orders: 2 })),
@@ -256,7 +259,9 @@ mod tests {
         for what in ["cores", "spans", "alarms", "endpoints", "connections", "agents", "transactions", "counters"] {
             assert!(request(&format!("tollgate show {what}")).is_ok(), "{what}");
         }
-        for bad in ["tollgate show", "tollgate show secrets", "tollgate block x --force --graceful 3", "tollgate sim loss -1", "tollgate free"] {
+        for bad in
+            ["tollgate show", "tollgate show secrets", "tollgate block x --force --graceful 3", "tollgate sim loss -1", "tollgate free"]
+        {
             assert!(request(bad).is_err(), "{bad}");
         }
     }

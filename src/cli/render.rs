@@ -247,7 +247,10 @@ fn transactions(view: &Transactions) -> String {
             if row.provisional { "yes".into() } else { "no".into() },
         ]);
     }
-    format!("commands of agents\n{table}\ncommands of the gateway that wait for a response\n{}", list_text(&view.own, "command", &own.to_string()))
+    format!(
+        "commands of agents\n{table}\ncommands of the gateway that wait for a response\n{}",
+        list_text(&view.own, "command", &own.to_string())
+    )
 }
 
 /// Those at zero are left out: there are many, and JSON has them.
@@ -400,7 +403,7 @@ mod tests {
 
     #[test]
     fn the_page_of_an_endpoint_has_everything() {
-        let text = text(&respond(Body::Endpoint(busy())));
+        let text = text(&respond(Body::Endpoint(Box::new(busy()))));
         for line in [
             "endpoint        ds/ds3-1/ds1-5/17 (number 112, on core 1)",
             "administrative  blocked",

@@ -26,9 +26,8 @@ impl std::fmt::Display for Table {
         let columns: Vec<(usize, bool)> = (0..self.head.len())
             .map(|column| {
                 let widest = cells(column).map(|cell| cell.chars().count()).max().unwrap_or(0);
-                let numbers = cells(column).all(|cell| cell == "-" || cell.starts_with(|first: char| first.is_ascii_digit()))
-                    && cells(column).all(|cell| !cell.contains(['/', ':']));
-                (widest.max(self.head[column].len()), numbers && !self.rows.is_empty())
+                let numbers = !self.rows.is_empty() && cells(column).all(|cell| is_number(cell));
+                (widest.max(self.head[column].len()), numbers)
             })
             .collect();
         let mut line = |cells: &mut dyn Iterator<Item = &str>| {
@@ -41,6 +40,12 @@ impl std::fmt::Display for Table {
         line(&mut self.head.iter().copied())?;
         self.rows.iter().try_for_each(|row| line(&mut row.iter().map(String::as_str)))
     }
+}
+
+/// Whether this is a number, perhaps with a unit, or nothing; addresses are none.
+fn is_number(cell: &str) -> bool {
+    let digit = cell.starts_with(|first: char| first.is_ascii_digit());
+    cell == "-" || (digit && !cell.contains(['/', ':']) && cell.matches('.').count() < 2)
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! The life of a gateway process: cores, control loop, the line that says it is ready, and the end.
 
 use super::boot::{self, Gateway};
-use super::control::{Control, End, Setup};
+use super::control::{Control, End, Events, Setup};
 use super::cpu;
 use crate::config::{self, Card, Config, CpuFacts};
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result, anyhow};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
@@ -19,6 +19,7 @@ const CORES_END_WITHIN: Duration = Duration::from_secs(1);
 /// # Errors
 /// What the machine refused, naming the setting it is about.
 pub fn run(config: Config, path: Option<PathBuf>, socket: Option<PathBuf>) -> Result<ExitCode> {
+    let events = Events::catch().context("signals")?;
     // Before anything is pinned: a thread inherits the CPUs of the one that starts it.
     let facts: CpuFacts = cpu::allowed().into_iter().map(|cpu| (cpu.id, cpu.node)).collect();
     let layout = config::plan(&config, &facts).map_err(|errors| anyhow!("{errors}"))?;
@@ -28,7 +29,7 @@ pub fn run(config: Config, path: Option<PathBuf>, socket: Option<PathBuf>) -> Re
     let setup = Setup { cores, config: config.clone(), config_path: path, socket, facts, layout, settings: boot::settings, clock };
     let control = Control::new(setup)?;
     println!("{}", ready(&config, &gateway, &transport, &control));
-    let end = control.run()?;
+    let end = control.run(events)?;
     match end {
         End::Asked => gateway.stop(),
         End::Stalled(_) | End::CoreEnded(_) => leave(&gateway),

@@ -52,12 +52,12 @@ impl Gateway {
         let until = self.clock.now() + self.config().timers.shutdown_grace + SHUTDOWN_MARGIN;
         while self.clock.now() < until {
             match self.cores.ask(self.cores.plan.lead(), Ask::Shutdown) {
-                Ok(Answer::Shutdown(true)) => return tracing::info!("shutdown: the agents were told"),
+                Ok(Answer::Shutdown(true)) => return tracing::info!("shutdown: everything is said"),
                 Ok(_) => std::thread::park_timeout(SHUTDOWN_POLL),
                 Err(silent) => return tracing::error!("shutdown: {silent}"),
             }
         }
-        tracing::warn!("shutdown: not every agent has answered");
+        tracing::warn!("shutdown: took too long; the agents may not know");
     }
 
     /// States of these endpoints as the lead core has them; none when it is silent.

@@ -26,7 +26,7 @@ impl Gateway {
             What::Spans => Body::Spans(pick(self.span_rows(silent), name, state)?),
             What::Alarms => Body::Alarms(pick(self.alarm_rows(silent), name, state)?),
             What::Endpoints => Body::Endpoints(self.endpoints(name, state, silent)?),
-            What::Endpoint => Body::Endpoint(self.endpoint(name, silent)?),
+            What::Endpoint => Body::Endpoint(Box::new(self.endpoint(name, silent)?)),
             What::Connections => Body::Connections(self.connections(name, state, silent)?),
             What::Agents => Body::Agents(pick(self.agent_rows(silent), name, state)?),
             What::Transactions => Body::Transactions(self.transactions(name, state, silent)?),
@@ -232,9 +232,8 @@ impl Gateway {
             let total = by_core.iter().fold(0u64, |total, value| total.wrapping_add(*value));
             CounterRow { name, help: help.into(), total, by_core }
         };
-        let counter = |counter: &Counter| {
-            row(counter.name().into(), counter.help(), ports.iter().map(|port| port.counters.get(*counter)).collect())
-        };
+        let counter =
+            |counter: &Counter| row(counter.name().into(), counter.help(), ports.iter().map(|port| port.counters.get(*counter)).collect());
         let code = |code: u16| row(code.to_string(), "", ports.iter().map(|port| port.counters.responses(code)).collect());
         let counters = Counter::ALL.iter().map(counter).collect();
         let responses = (0..RESPONSE_CODES as u16).map(code).filter(|row| row.total > 0).collect();

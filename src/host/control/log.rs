@@ -3,6 +3,7 @@
 //! A process has one log, so its handle is one too. Nothing is logged per datagram.
 
 use anyhow::{Result, anyhow};
+use std::io::IsTerminal;
 use std::sync::OnceLock;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -22,7 +23,7 @@ struct Log {
 pub fn start(given: Option<&str>, configured: &str) -> Result<()> {
     let filter = EnvFilter::try_new(given.unwrap_or(configured)).map_err(|error| anyhow!("log filter: {error}"))?;
     let (layer, level) = reload::Layer::new(filter);
-    let lines = fmt::layer().with_writer(std::io::stderr).with_target(false);
+    let lines = fmt::layer().with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal()).with_target(false);
     tracing_subscriber::registry().with(layer).with(lines).try_init()?;
     // The first call alone comes here.
     let _ = LOG.set(Log { level, fixed: given.is_some() });

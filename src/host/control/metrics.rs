@@ -12,9 +12,9 @@ use crate::proto::base::{Counter, Time};
 use anyhow::{Context, Result};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric, text};
-use prometheus_client::metrics::{MetricType, TypedMetric};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::metrics::{MetricType, TypedMetric};
 use prometheus_client::registry::Registry;
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -230,9 +230,13 @@ impl Metrics {
         };
         info("build", "The program", &[("version", &view.version)])?;
         info("gateway", "The gateway", &[("domain", &view.domain), ("simulated", if view.simulated { "1" } else { "0" })])?;
-        let simulated = f64::from(u8::from(view.simulated));
-        let gauge = ConstGauge::new(simulated);
-        gauge.encode(encoder.encode_descriptor("simulated", "1 when cards are simulated and carry no voice", None, MetricType::Gauge)?)?;
+        let gauge = ConstGauge::new(i64::from(view.simulated));
+        gauge.encode(encoder.encode_descriptor(
+            "simulated",
+            "1 when cards are simulated and carry no voice",
+            None,
+            MetricType::Gauge,
+        )?)?;
         let uptime = ConstGauge::new(view.uptime_s);
         uptime.encode(encoder.encode_descriptor("uptime_seconds", "Since the start", None, MetricType::Gauge)?)
     }
@@ -260,7 +264,6 @@ fn family<M: EncodeMetric + TypedMetric, L: EncodeLabelSet>(
     }
     Ok(())
 }
-
 
 #[cfg(test)]
 mod tests {

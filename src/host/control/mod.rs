@@ -7,6 +7,7 @@
 //!
 //! To drive it: [`Control::new`] binds what operators and collectors connect to; [`Control::run`] returns when the process is to end.
 
+mod journal;
 mod lead;
 mod lists;
 pub mod log;
@@ -30,7 +31,7 @@ use crate::proto::base::{CoreId, Time};
 use crate::proto::core::{Answer, Ask};
 use crate::proto::plan::Settings;
 use anyhow::{Context, Result};
-use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use crossbeam::channel::{Receiver, Sender, bounded};
 use protocol::GatewayView;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -104,7 +105,12 @@ pub struct Control {
     metrics: Option<metrics::Server>,
 }
 
-/// What wakes the control loop.
+/// What wakes the control loop: signals from when this is made, and the end of a shutdown.
+pub struct Events {
+    sender: Sender<Event>,
+    receiver: Receiver<Event>,
+}
+
 enum Event {
     Signal(i32),
     ShutdownDone,
@@ -144,26 +150,25 @@ impl Control {
     }
 
     /// Watches the cores and waits for signals: SIGHUP reloads, SIGTERM and SIGINT end the process with the restart messages of a
-    /// shutdown, a second one ends it at once. Returns when the process is to end; the cores still run.
+    /// shutdown. Returns when the process is to end; the cores still run.
     ///
     /// # Errors
-    /// When signals cannot be caught.
-    pub fn run(self) -> Result<End> {
-        let (sender, events) = bounded(16);
-        catch_signals(&sender).context("signals")?;
+    /// When no thread can be had.
+    pub fn run(self, events: Events) -> Result<End> {
         let gateway = &self.gateway;
+        journal::start(gateway.clone())?;
         let mut watch = Watch::new(gateway.clock.now(), gateway.cores.ports.len());
         let mut shutting_down = false;
         loop {
             let config = gateway.config();
             let (alarm, exit) = (config.limits.stall_alarm, config.limits.stall_exit);
-            match next(&events, Watch::interval(alarm)) {
+            match events.next(Watch::interval(alarm)) {
                 Some(Event::Signal(SIGHUP)) => gateway.reload_by_signal(),
                 Some(Event::Signal(_)) if shutting_down => {}
                 Some(Event::Signal(signal)) => {
                     tracing::info!("signal {signal}: shutting down");
                     shutting_down = true;
-                    self.begin_shutdown(sender.clone())?;
+                    self.begin_shutdown(events.sender.clone())?;
                 }
                 Some(Event::ShutdownDone) => return Ok(End::Asked),
                 None => {}
@@ -248,32 +253,35 @@ impl Gateway {
     }
 }
 
-/// Signals become events; SIGTERM and SIGINT end the process at once when one came before, whatever state it is in.
-fn catch_signals(events: &Sender<Event>) -> Result<()> {
-    let asked = Arc::new(AtomicBool::new(false));
-    for signal in [SIGTERM, SIGINT] {
-        signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, asked.clone())?;
-        signal_hook::flag::register(signal, asked.clone())?;
-    }
-    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
-    let events = events.clone();
-    let forward = move || {
-        for signal in signals.forever() {
-            if events.send(Event::Signal(signal)).is_err() {
-                return;
-            }
+impl Events {
+    /// Catches SIGTERM, SIGINT and SIGHUP from now on. A second SIGTERM or SIGINT ends the process at once, whatever state it is in.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn catch() -> Result<Events> {
+        let (sender, receiver) = bounded(16);
+        let asked = Arc::new(AtomicBool::new(false));
+        for signal in [SIGTERM, SIGINT] {
+            signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, asked.clone())?;
+            signal_hook::flag::register(signal, asked.clone())?;
         }
-    };
-    std::thread::Builder::new().name("signals".into()).spawn(forward)?;
-    Ok(())
-}
+        let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
+        let events = sender.clone();
+        let forward = move || {
+            for signal in signals.forever() {
+                if events.send(Event::Signal(signal)).is_err() {
+                    return;
+                }
+            }
+        };
+        std::thread::Builder::new().name("signals".into()).spawn(forward)?;
+        Ok(Events { sender, receiver })
+    }
 
-/// The next event, or nothing after `within`.
-fn next(events: &Receiver<Event>, within: Duration) -> Option<Event> {
-    match events.recv_timeout(within) {
-        Ok(event) => Some(event),
-        // The loop holds a sender itself, so the channel cannot be closed.
-        Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
+    /// The next event, or nothing after `within`.
+    fn next(&self, within: Duration) -> Option<Event> {
+        // It cannot be closed: this holds a sender itself.
+        self.receiver.recv_timeout(within).ok()
     }
 }
 

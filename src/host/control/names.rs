@@ -113,7 +113,9 @@ mod tests {
 
     #[test]
     fn stars_stand_for_any_text() {
-        for (pattern, name) in [("*", ""), ("*", "ds/ds3-1"), ("ds/*/3", "ds/ds3-1/ds1-5/3"), ("DS/*-1", "ds/ds3-1"), ("a*a", "aa"), ("**b*", "abc")] {
+        for (pattern, name) in
+            [("*", ""), ("*", "ds/ds3-1"), ("ds/*/3", "ds/ds3-1/ds1-5/3"), ("DS/*-1", "ds/ds3-1"), ("a*a", "aa"), ("**b*", "abc")]
+        {
             assert!(fits(pattern, name), "{pattern} {name}");
         }
         for (pattern, name) in [("", "x"), ("x", ""), ("a*a", "a"), ("ds/*/3", "ds/ds3-1/33"), ("*b", "abc"), ("a?c", "abc")] {

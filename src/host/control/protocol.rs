@@ -351,7 +351,9 @@ mod tests {
     fn only_questions_are_free() {
         assert!(!Request::Show { what: What::Cores, name: None, state: None }.changes());
         assert!(!Request::Reload { dry_run: true }.changes());
-        for order in [Request::Reload { dry_run: false }, Request::Drain { on: true }, Request::Sim(Sim::Hang), Request::Free { name: "x".into() }] {
+        for order in
+            [Request::Reload { dry_run: false }, Request::Drain { on: true }, Request::Sim(Sim::Hang), Request::Free { name: "x".into() }]
+        {
             assert!(order.changes(), "{order:?}");
         }
     }
@@ -376,7 +378,11 @@ mod tests {
     fn a_dribbling_writer_does_not_stretch_the_deadline() {
         let clock = Clock::new();
         let (mut a, b) = UnixStream::pair().unwrap();
-        let dribble = std::thread::spawn(move || while a.write_all(b"x").is_ok() { std::thread::park_timeout(Duration::from_millis(5)) });
+        let dribble = std::thread::spawn(move || {
+            while a.write_all(b"x").is_ok() {
+                std::thread::park_timeout(Duration::from_millis(5))
+            }
+        });
         let before = clock.now();
         assert!(matches!(Timed::new(&b, clock, Duration::from_millis(100)).read_line(1 << 20), Err(LineError::TooSlow)));
         assert!(clock.now().since(before) < Duration::from_secs(2));

@@ -53,11 +53,13 @@ impl Gateway {
     fn hand_out(&self, old: &config::Config, new: &config::Config) -> Result<(), Failure> {
         let stalled = self.cores.stalled(self.clock.now(), old.limits.stall_alarm).next();
         let stalled = stalled.map(|(core, _)| format!("core {} is silent", core.0));
-        let failed = stalled.or_else(|| self.cores.set_settings(&Arc::new((self.settings)(new))).err().map(|silent| {
-            // The same core refuses these too; it still has the old ones.
-            let _ = self.cores.set_settings(&Arc::new((self.settings)(old)));
-            silent.to_string()
-        }));
+        let failed = stalled.or_else(|| {
+            self.cores.set_settings(&Arc::new((self.settings)(new))).err().map(|silent| {
+                // The same core refuses these too; it still has the old ones.
+                let _ = self.cores.set_settings(&Arc::new((self.settings)(old)));
+                silent.to_string()
+            })
+        });
         failed.map_or(Ok(()), |why| Err(Failure::new(FailureKind::Silent, format!("nothing was changed: {why}"))))
     }
 }

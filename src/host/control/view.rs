@@ -17,7 +17,7 @@ pub enum Body {
     /// Endpoints.
     Endpoints(List<EndpointRow>),
     /// One endpoint.
-    Endpoint(EndpointRow),
+    Endpoint(Box<EndpointRow>),
     /// Connections.
     Connections(List<ConnectionRow>),
     /// Agents.
@@ -238,9 +238,8 @@ pub struct EndpointRow {
 }
 
 impl Row for EndpointRow {
-    const STATES: &'static [&'static str] = &[
-        "idle", "busy", "out", "up", "down", "unblocked", "leaving", "blocked", "unknown", "waiting", "sent", "told",
-    ];
+    const STATES: &'static [&'static str] =
+        &["idle", "busy", "out", "up", "down", "unblocked", "leaving", "blocked", "unknown", "waiting", "sent", "told"];
 
     fn name(&self) -> &str {
         &self.name
@@ -296,9 +295,8 @@ pub struct ConnectionRow {
 }
 
 impl Row for ConnectionRow {
-    const STATES: &'static [&'static str] = &[
-        "pending", "sendonly", "recvonly", "sendrecv", "confrnce", "inactive", "loopback", "conttest", "netwloop", "netwtest",
-    ];
+    const STATES: &'static [&'static str] =
+        &["pending", "sendonly", "recvonly", "sendrecv", "confrnce", "inactive", "loopback", "conttest", "netwloop", "netwtest"];
 
     fn name(&self) -> &str {
         &self.endpoint
