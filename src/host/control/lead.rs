@@ -130,7 +130,7 @@ pub fn restart_row(plan: &Plan, now: Time, view: &AnnouncementView, port: u16) -
     RestartRow {
         name: pattern_name(plan, &view.pattern),
         endpoints: view.endpoints,
-        method: view.method.name().into(),
+        method: view.method.keyword().into(),
         reason: view.reason,
         state: state.into(),
         port: (port != 0).then_some(port),
