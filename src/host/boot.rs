@@ -266,7 +266,7 @@ fn spin(busy_poll: BusyPoll) -> Spin {
 }
 
 /// The card of one core: a simulated one, for all the spans it owns; a T3 is the lead core's.
-fn sim_card(config: &Config, plan: &Plan, core: CoreId) -> Result<SimCard> {
+pub(super) fn sim_card(config: &Config, plan: &Plan, core: CoreId) -> Result<SimCard> {
     let owned: Vec<_> = plan.owned_spans(core).map(|span| span.range).collect();
     let mine = |facility: &Facility| match facility {
         Facility::T3(_) => plan.lead() == core,
@@ -287,7 +287,7 @@ fn sim_card(config: &Config, plan: &Plan, core: CoreId) -> Result<SimCard> {
 }
 
 /// The plan of the machines, from the plan of the machine.
-fn plan(config: &Config, layout: &config::Plan) -> Result<Plan> {
+pub(super) fn plan(config: &Config, layout: &config::Plan) -> Result<Plan> {
     let kind = |kind| match kind {
         SpanKind::T3 => FacilityKind::T3,
         SpanKind::T1 => FacilityKind::T1,
