@@ -4,7 +4,7 @@
 //! certainly exists and what certainly does not, however commands overlap.
 
 use super::reply::Reply;
-use crate::proto::base::{AgentId, CoreId, EndpointIndex, Time};
+use crate::proto::base::{AgentId, CoreId, EndpointIndex};
 use crate::proto::codec::mgcp::Verb;
 use crate::proto::codec::peek::{self, Peek};
 use crate::proto::plan::{Plan, Settings};
@@ -269,13 +269,8 @@ impl Journal {
         (self.transactions.len(), self.own.len())
     }
 
-    /// Folds what happened into one number.
-    pub fn digest(&self) -> u64 {
-        self.event
-    }
-
     /// Forgets everything about connections: for scenarios in which the line takes them away.
-    pub fn forget_connections(&mut self, _now: Time) {
+    pub fn forget_connections(&mut self) {
         self.created.clear();
     }
 }

@@ -9,7 +9,7 @@ use crate::proto::base::{CoreId, Counter, Counters, EndpointIndex, FrameRef, Rng
 use crate::proto::core::{Administration, Answer, Ask, Boot, Core, Envelope, Origin, Outside, Request, StateFilter, Turn};
 use crate::proto::endpoint::Announcement as Told;
 use crate::proto::plan::{Plan, Settings};
-use crate::proto::trunk::{CardOrder, Facility, FacilityKind, FacilityPlan, SimCard, SimulatedPlan, SpanIndex};
+use crate::proto::trunk::{CardOrder, Facility, FacilityKind, FacilityPlan, SimCard, SimulatedPlan};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -800,12 +800,14 @@ fn compose(verb: &str, id: u32, local: &str, parameters: &[&str]) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// The simulated card of one core: the spans it owns.
+/// The simulated card of one core: the spans it owns; the lead core's sees the T3s.
 fn card(plan: &Plan, core: CoreId, seed: u64) -> SimCard {
     let owned: Vec<_> = plan.owned_spans(core).map(|span| span.range).collect();
-    let spans = plan.topology.spans().iter().enumerate();
-    let facilities: Vec<Facility> =
-        spans.filter(|(_, span)| owned.contains(&span.endpoints)).map(|(place, _)| Facility::Span(SpanIndex(place as u16))).collect();
+    let carried = |facility: &Facility| match facility {
+        Facility::T3(_) => core == plan.lead(),
+        Facility::Span(_) => owned.contains(&plan.topology.endpoints_of(*facility)),
+    };
+    let facilities: Vec<Facility> = plan.topology.facilities().filter(carried).collect();
     let part = (plan.ordinal(core).unwrap_or(0) as u32, plan.owners.len() as u32);
     SimCard::new(&SimulatedPlan {
         topology: &plan.topology,

@@ -5,6 +5,7 @@ mod calls;
 mod datagrams;
 mod everywhere;
 mod pairs;
+mod restart;
 mod settings;
 mod slow_card;
 mod transactions;

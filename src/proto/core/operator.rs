@@ -3,6 +3,7 @@
 
 use super::Core;
 use super::lead::Administration;
+use super::media::Covered;
 use super::outside::{Frames, Outside, Turn};
 use crate::proto::base::{AgentId, EndpointIndex, EndpointRange, Time};
 use crate::proto::endpoint::{Announcement as Told, Connection, Endpoint, Law, Remote, Service};
@@ -237,7 +238,7 @@ impl Core {
             }
             Ask::Free(endpoint) => {
                 let endpoint = *endpoint;
-                self.abort_at(turn, endpoint);
+                self.abort_at(turn, endpoint, Covered::Call(None));
                 delete::disconnect_all(&mut self.calls, turn.now, endpoint, None);
                 self.calls.endpoints.reset(endpoint);
                 self.note_calls(turn);
