@@ -1,6 +1,6 @@
 //! Restarts and failures as the agent sees them (RFC 3435 4.4.5 to 4.4.7; G-RST, G-RSI, G-SHD-07).
 
-use super::{MS, S, create};
+use super::{MS, S, create, rsips};
 use std::net::SocketAddr;
 use tollgate::proto::base::Counter;
 use tollgate::proto::core::Administration;
@@ -18,10 +18,6 @@ fn starting(layout: Layout, change: impl FnOnce(&mut tollgate::proto::plan::Plan
 /// Every message that came, in order.
 fn messages(w: &World) -> Vec<Reply> {
     w.mail().iter().flat_map(|mail| Reply::all(&mail.bytes)).collect()
-}
-
-fn rsips(w: &World) -> Vec<Reply> {
-    messages(w).into_iter().filter(|message| message.code.is_none()).collect()
 }
 
 fn answer(w: &mut World, rsip: &Reply, code: u16) {

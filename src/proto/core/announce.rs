@@ -8,7 +8,7 @@ use super::{Core, Envelope};
 use crate::proto::aggregate::Pattern;
 use crate::proto::base::{AgentId, EndpointIndex, EndpointRange, TransactionId};
 use crate::proto::codec::mgcp::Writer;
-use crate::proto::endpoint::{Announcement as Told, RestartMethod, Service};
+use crate::proto::endpoint::{Announcement as Told, EntityId, RestartMethod, Service};
 use crate::proto::mgcp::{self, Outcome, Restart, delete};
 use crate::proto::plan::Plan;
 use crate::proto::trunk::Cursor;
@@ -149,13 +149,12 @@ impl Core {
             if before.in_service && !service.in_service {
                 self.abort_at(turn, endpoint, Covered::Call(None));
                 self.lose_connections(turn, endpoint, service.reason);
-                self.calls.endpoints.reset(endpoint);
             }
-            if !before.in_service
-                && service.in_service
-                && let Some(state) = self.calls.endpoints.get_mut(endpoint)
-            {
-                state.announcement = Told::Waiting;
+            if !before.in_service && service.in_service {
+                self.reset(turn, endpoint);
+                if let Some(state) = self.calls.endpoints.get_mut(endpoint) {
+                    state.announcement = Told::Waiting;
+                }
             }
             self.calls.endpoints.refresh_idle(endpoint);
             self.note_idle(turn, endpoint);
@@ -180,6 +179,14 @@ impl Core {
                 }
             }
         }
+    }
+
+    /// Back to the state after a restart. The lead core is told that the notified entity is the provisioned one again (G-RST-12).
+    pub(super) fn reset<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, endpoint: EndpointIndex) {
+        let named = self.calls.endpoints.get(endpoint).filter(|state| state.entity != EntityId::PROVISIONED);
+        let provisioned = named.map(|state| (state.provisioned, 0));
+        self.calls.endpoints.reset(endpoint);
+        self.note_entity(turn, endpoint, provisioned);
     }
 
     fn lose_connections<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, endpoint: EndpointIndex, reason: u16) {
