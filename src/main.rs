@@ -1,7 +1,13 @@
 //! The `tollgate` program.
 use clap::Parser;
 #[derive(Parser)]
-enum Cli { Run { #[arg(long)] config: Option<std::path::PathBuf> }, Load(tollgate::load::Args) }
+enum Cli {
+    Run {
+        #[arg(long)]
+        config: Option<std::path::PathBuf>,
+    },
+    Load(tollgate::load::Args),
+}
 fn main() -> anyhow::Result<std::process::ExitCode> {
     match Cli::parse() {
         Cli::Load(args) => tollgate::load::run(args),
@@ -12,7 +18,9 @@ fn main() -> anyhow::Result<std::process::ExitCode> {
             };
             let gateway = tollgate::host::boot::Gateway::start(&config)?;
             println!("ready {}", gateway.transport);
-            loop { std::thread::park(); }
+            loop {
+                std::thread::park();
+            }
         }
     }
 }

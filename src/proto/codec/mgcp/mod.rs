@@ -19,8 +19,8 @@ mod response;
 mod value;
 mod write;
 
-pub use bearer::{BearerInformation, Encoding};
 pub use crate::proto::base::Mode;
+pub use bearer::{BearerInformation, Encoding};
 pub use code::{CODES, Code, CodeSet, Verb};
 pub use command::{Command, EXTENSIONS_MAX, Extension};
 pub use digit_map::{DigitMap, Position, Positions, SymbolSet};
