@@ -82,7 +82,12 @@ impl Cores {
 
     /// Asks every core that owns endpoints, all at once, in the order of the cores.
     pub fn ask_owners(&self, ask: &Ask) -> Vec<(CoreId, Result<Answer, Silent>)> {
-        let asked = self.plan.owners.iter().map(|&core| {
+        self.ask_each(&self.plan.owners, ask)
+    }
+
+    /// Asks each of these cores, all at once, in their order.
+    pub fn ask_each(&self, cores: &[CoreId], ask: &Ask) -> Vec<(CoreId, Result<Answer, Silent>)> {
+        let asked = cores.iter().map(|&core| {
             let (sender, receiver) = bounded(1);
             (core, self.send(core, ask.clone(), sender).map(|()| receiver))
         });

@@ -23,7 +23,25 @@ impl Clock {
     }
 }
 
-/// CPU time this thread has used, in nanoseconds; `None` where the kernel does not tell.
-pub fn cpu_time_ns() -> Option<u64> {
-    std::fs::read_to_string("/proc/thread-self/schedstat").ok()?.split(' ').next()?.parse().ok()
+/// What the scheduler did with this thread, in nanoseconds.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct CpuTime {
+    /// Time on a CPU.
+    pub used: u64,
+    /// Time it was ready and had no CPU.
+    pub waited: u64,
+}
+
+impl CpuTime {
+    /// So far; `None` where the kernel does not tell.
+    pub fn now() -> Option<CpuTime> {
+        let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+        let mut numbers = text.split_ascii_whitespace().map(str::parse);
+        Some(CpuTime { used: numbers.next()?.ok()?, waited: numbers.next()?.ok()? })
+    }
+
+    /// Since `earlier`.
+    pub fn since(self, earlier: CpuTime) -> CpuTime {
+        CpuTime { used: self.used.saturating_sub(earlier.used), waited: self.waited.saturating_sub(earlier.waited) }
+    }
 }

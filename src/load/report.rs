@@ -6,6 +6,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use serde_json::{Map, Value, json};
 
+use super::clock::CpuTime;
 use super::pace::{LATE, Loop};
 use crate::proto::agent::{Ended, Failure, Observer, Tally};
 use crate::proto::base::Time;
@@ -178,8 +179,8 @@ pub struct Facts {
     pub datagrams_per_send: f64,
     /// Whether UDP_SEGMENT was in use.
     pub segments: bool,
-    /// CPU time of the generator while commands were let out.
-    pub cpu: Option<Duration>,
+    /// CPU time of the generator while commands were let out, and how long it waited for a CPU.
+    pub cpu: Option<CpuTime>,
     /// Share of that time in which the generator had something to do, 0.0 to 1.0.
     pub busy: f64,
     /// The agent's counters.
@@ -193,7 +194,8 @@ pub struct Facts {
 impl Facts {
     /// Whether the figures tell about the generator rather than about the gateway.
     fn generator_limited(&self) -> bool {
-        self.late * 1000 > self.sent || self.busy > 0.95
+        let waited = self.cpu.map_or(0.0, |cpu| cpu.waited as f64 / 1e9);
+        self.late * 1000 > self.sent || self.busy > 0.95 || waited > 0.05 * self.duration.as_secs_f64()
     }
 }
 
@@ -247,7 +249,8 @@ pub fn json(recorder: &Recorder, facts: &Facts) -> Value {
         "send_drops": facts.send_drops,
         "datagrams_per_send": facts.datagrams_per_send,
         "udp_segment": facts.segments,
-        "generator_cpu_s": facts.cpu.map(|cpu| cpu.as_secs_f64()),
+        "generator_cpu_s": facts.cpu.map(|cpu| cpu.used as f64 / 1e9),
+        "generator_cpu_waited_s": facts.cpu.map(|cpu| cpu.waited as f64 / 1e9),
         "generator_busy": facts.busy,
         "generator_limited": facts.generator_limited(),
         "disturbed": facts.disturbed,
@@ -334,7 +337,13 @@ fn write_generator(out: &mut String, facts: &Facts) -> std::fmt::Result {
     let seconds = facts.duration.as_secs_f64().max(1e-9);
     write!(out, "generator: {:.0}% busy", facts.busy * 100.0)?;
     if let Some(cpu) = facts.cpu {
-        write!(out, ", CPU {:.2} s ({:.0}%)", cpu.as_secs_f64(), cpu.as_secs_f64() / seconds * 100.0)?;
+        let (used, waited) = (cpu.used as f64 / 1e9, cpu.waited as f64 / 1e9);
+        write!(
+            out,
+            ", CPU {used:.2} s ({:.0}%), ready without a CPU {waited:.2} s ({:.0}%)",
+            used / seconds * 100.0,
+            waited / seconds * 100.0
+        )?;
     }
     let how = if facts.segments { "UDP_SEGMENT" } else { "sendmmsg" };
     write!(out, ", {:.1} datagrams per send ({how})", facts.datagrams_per_send)?;
@@ -343,15 +352,21 @@ fn write_generator(out: &mut String, facts: &Facts) -> std::fmt::Result {
     }
     writeln!(out, "; late by more than {} ms: {} (worst {:.1} ms)", LATE.as_millis(), facts.late, facts.late_max.as_secs_f64() * 1e3)?;
     if facts.generator_limited() {
-        writeln!(out, "  the generator was at its limit: the figures are bounds for the gateway, not measurements")?;
+        writeln!(out, "  the generator was at its limit or had no CPU: the figures are bounds for the gateway, not measurements")?;
     }
-    if facts.starved + facts.unsent > 0 {
-        writeln!(
+    match facts.kind {
+        Loop::Rate(_) if facts.starved > 0 => writeln!(
             out,
-            "starved: {} commands waited for a free endpoint, {} never went out: more endpoints, a lower rate or a shorter hold are needed; \
-             latencies include the waiting",
-            facts.starved, facts.unsent
-        )?;
+            "starved: {} commands waited for a free endpoint, and their latency counts it: rate x hold needs more endpoints, or the gateway stalled",
+            facts.starved
+        )?,
+        Loop::Window(_) if facts.starved > 0 => {
+            writeln!(out, "starved: {} times no endpoint was free to fill the window", facts.starved)?;
+        }
+        _ => {}
+    }
+    if facts.unsent > 0 {
+        writeln!(out, "{} commands were due and had not gone out when the time was over", facts.unsent)?;
     }
     Ok(())
 }

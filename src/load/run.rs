@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use super::clock::{self, Clock};
+use super::clock::{Clock, CpuTime};
 use super::pace::Pace;
 use super::report::{Facts, Recorder};
 use super::sender::{Faults, Sender};
@@ -90,7 +90,7 @@ struct Measured {
     starved: u64,
     late: u64,
     late_max: Duration,
-    cpu: Option<Duration>,
+    cpu: Option<CpuTime>,
     busy: f64,
 }
 
@@ -130,7 +130,7 @@ impl Generator {
     }
 
     fn run_schedule(&mut self, plan: &Plan, measured: &mut Measured) -> anyhow::Result<()> {
-        let cpu_before = clock::cpu_time_ns();
+        let cpu_before = CpuTime::now();
         self.started = self.clock.now();
         self.busy = Duration::ZERO;
         self.next_progress = self.started + PROGRESS;
@@ -147,8 +147,7 @@ impl Generator {
         measured.unsent = pace.unsent(now);
         (measured.starved, measured.late, measured.late_max) = (pace.starved, pace.late, pace.late_max);
         measured.busy = self.busy.as_secs_f64() / now.since(self.started).as_secs_f64().max(1e-9);
-        let cpu = clock::cpu_time_ns().zip(cpu_before).map(|(after, before)| after.saturating_sub(before));
-        measured.cpu = cpu.map(Duration::from_nanos);
+        measured.cpu = CpuTime::now().zip(cpu_before).map(|(after, before)| after.since(before));
         Ok(())
     }
 

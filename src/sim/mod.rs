@@ -1,1 +1,27 @@
-//! (being written)
+//! The simulation: several real cores, the rings between them, links that fail, agents and cards, under one seed.
+//!
+//! [`World`] owns the time. One heap of events ordered by time and sequence decides what happens next and one seed decides every
+//! delay, loss and choice, so a run is repeated exactly by its seed. Faults are switched by [`Faults`] while it runs: a safety phase
+//! with faults, then [`Faults::none`] and a liveness phase in which everything must come to an end.
+//!
+//! The [`Journal`] stands at the gateway's boundary and checks what may never happen, whoever drives the agents; what can only be
+//! judged when all is quiet is checked by [`World::check_quiet`]. A failed check panics; the world then prints the seed, the step and
+//! the command that repeats the run.
+//!
+//! Not here: sockets, threads, clocks (`host` has them), and what the checks mean (RFC 3435; each check names its requirement).
+
+mod agent;
+mod card;
+mod frames;
+mod journal;
+mod layout;
+mod reply;
+mod world;
+
+pub use agent::{RandomAgent, RandomPlan};
+pub use card::CardWatch;
+pub use frames::{FrameTable, SimDatagram};
+pub use journal::Journal;
+pub use layout::{Layout, plan, settings};
+pub use reply::Reply;
+pub use world::{Actor, Faults, Mail, Outbound, Setup, World};

@@ -45,8 +45,14 @@ use crate::proto::codec::peek::{self, Peek};
 /// Commands outstanding at a time while the agent clears, sets up standing calls, and closes.
 const SETUP_WINDOW: usize = 64;
 
-/// The token of transactions that are about no single endpoint.
-const NO_LINE: u32 = u32::MAX;
+/// Commands outstanding at a time while it clears: these may name whole spans, which gateways handle a few at a time.
+const CLEARING_WINDOW: usize = 4;
+
+/// A transient refusal to clear a name is met by another attempt at most this often for each name on average.
+const CLEARING_ATTEMPTS: usize = 4;
+
+/// The tokens from here up are of transactions that clear the name with this place.
+const CLEARING_TOKENS: u32 = u32::MAX / 2;
 
 /// What an agent is told at the start.
 #[derive(Clone, Debug)]
@@ -162,6 +168,13 @@ pub struct Agent {
     disturbed: bool,
     left: bool,
     cleared: bool,
+    /// When anything came from the gateway last.
+    heard: Time,
+    /// Whether the gateway answered nothing since a command that was lost after the run.
+    silent: bool,
+    /// Places of names whose clearing was refused for the time being.
+    uncleared: Vec<u32>,
+    clearing_attempts: usize,
     calls: Calls,
     transactions: Transactions,
     confirmations: Confirmations,
@@ -190,6 +203,10 @@ impl Agent {
             disturbed: false,
             left: false,
             cleared: true,
+            heard: Time::ZERO,
+            silent: false,
+            uncleared: Vec::new(),
+            clearing_attempts: 0,
             calls: Calls::new(&settings.endpoints, settings.hold, rng.fork("calls")),
             transactions: Transactions::new(settings.timers, settings.gateway.clone(), transactions_max, settings.pad_to, &mut ids),
             confirmations: Confirmations::new(),
@@ -264,6 +281,7 @@ impl Agent {
             return;
         }
         self.transactions.heard(from);
+        self.heard = now;
         for (range, peek) in peek::split(datagram) {
             let Some(message) = datagram.get(range) else { continue };
             match peek {
@@ -281,18 +299,24 @@ impl Agent {
     /// Sends what is to be sent now; call it until `deadline` lies ahead.
     pub fn poll(&mut self, now: Time, out: &mut impl FnMut(SocketAddr, &[u8]), observer: &mut impl Observer) {
         self.answers.poll(out);
-        self.advance(now, observer);
-        let Agent { transactions, calls, phase, cleared, .. } = self;
+        self.advance(now);
+        let Agent { transactions, calls, phase, cleared, heard, silent, .. } = self;
         transactions.poll(now, out, &mut |ended| {
             observer.ended(now, &ended, None);
             let _ = calls.handle_final(now, ended.token, None);
-            observer.failed(Failure::NoFinalResponse, calls.name(ended.token));
             if *phase == Phase::Clearing {
                 *cleared = false;
+                observer.failed(Failure::NotCleared, b"no final response");
+            } else {
+                observer.failed(Failure::NoFinalResponse, calls.name(ended.token));
+            }
+            if *phase > Phase::Running && *heard < ended.sent && !*silent {
+                *silent = true;
+                observer.failed(Failure::Silent, b"");
             }
         });
         // A loss may have been the last thing the phase waited for.
-        self.advance(now, observer);
+        self.advance(now);
     }
 
     /// When [`Agent::poll`] has something to do.
@@ -303,6 +327,7 @@ impl Agent {
     fn enter(&mut self, phase: Phase) {
         self.phase = phase;
         self.cursor = 0;
+        self.clearing_attempts = 0;
     }
 
     fn issue(&mut self, now: Time, intended: Time, step: Step) {
@@ -314,12 +339,14 @@ impl Agent {
     }
 
     /// Goes on with the phase as far as the window allows.
-    fn advance(&mut self, now: Time, observer: &mut impl Observer) {
+    fn advance(&mut self, now: Time) {
         loop {
             let idle = self.transactions.in_flight() == 0;
-            let may_send = self.transactions.in_flight() < SETUP_WINDOW;
+            let window = if matches!(self.phase, Phase::Clearing | Phase::Sweeping) { CLEARING_WINDOW } else { SETUP_WINDOW };
+            let may_send = self.transactions.in_flight() < window;
             let sent = match self.phase {
                 Phase::Running | Phase::Done => return,
+                _ if self.silent => false,
                 _ if !may_send => return,
                 Phase::Clearing | Phase::Sweeping => self.clear_next(now),
                 Phase::Standing => self.stand_next(now),
@@ -333,10 +360,8 @@ impl Agent {
                 return;
             }
             match self.phase {
-                Phase::Clearing if !self.cleared => {
-                    observer.failed(Failure::NotCleared, b"");
-                    self.enter(Phase::Done);
-                }
+                _ if self.silent => self.enter(Phase::Done),
+                Phase::Clearing if !self.cleared => self.enter(Phase::Done),
                 Phase::Clearing => self.enter(Phase::Standing),
                 Phase::Standing => self.enter(Phase::Running),
                 Phase::WindingDown if self.verify => self.enter(Phase::Auditing),
@@ -347,11 +372,28 @@ impl Agent {
     }
 
     fn clear_next(&mut self, now: Time) -> bool {
-        let Some(name) = self.clearing.get(self.cursor) else { return false };
-        self.cursor += 1;
-        let request = Request { verb: Verb::Dlcx, token: NO_LINE, intended: Time::NEVER, endpoint: name.as_bytes(), parameters: &[] };
+        let place = match self.uncleared.pop() {
+            Some(place) => place as usize,
+            None => self.cursor,
+        };
+        let Some(name) = self.clearing.get(place) else { return false };
+        self.cursor = self.cursor.max(place + 1);
+        self.clearing_attempts += 1;
+        let token = CLEARING_TOKENS + place as u32;
+        let request = Request { verb: Verb::Dlcx, token, intended: Time::NEVER, endpoint: name.as_bytes(), parameters: &[] };
         self.tally.commands += u64::from(self.transactions.start(now, &request, &mut self.confirmations));
         true
+    }
+
+    fn handle_cleared(&mut self, token: u32, code: u16, message: &[u8], observer: &mut impl Observer) {
+        match code {
+            200..300 => {}
+            400..500 if self.clearing_attempts < CLEARING_ATTEMPTS * self.clearing.len() => self.uncleared.push(token - CLEARING_TOKENS),
+            _ => {
+                self.cleared &= self.phase != Phase::Clearing;
+                observer.failed(Failure::NotCleared, message);
+            }
+        }
     }
 
     fn stand_next(&mut self, now: Time) -> bool {
@@ -408,12 +450,8 @@ impl Agent {
     }
 
     fn handle_final(&mut self, now: Time, ended: &Ended, response: &Response<'_>, message: &[u8], observer: &mut impl Observer) {
-        if ended.token == NO_LINE {
-            if response.code >= 300 {
-                self.cleared &= self.phase != Phase::Clearing;
-                observer.failed(Failure::NotCleared, message);
-            }
-            return;
+        if ended.token >= CLEARING_TOKENS {
+            return self.handle_cleared(ended.token, response.code, message, observer);
         }
         let Err(failure) = self.calls.handle_final(now, ended.token, Some(response)) else { return };
         let failure = match (failure, self.phase) {

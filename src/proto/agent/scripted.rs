@@ -19,6 +19,8 @@ pub struct Script {
     pub no_parameters: bool,
     /// Uses one connection identifier for all.
     pub same_identifier: bool,
+    /// Answers so many DLCX with wildcards 400.
+    pub busy_clearing: u64,
     /// Answers CRCX with this code.
     pub refuse: Option<u16>,
     /// Sends a forced RSIP and drops all connections at this time.
@@ -125,6 +127,10 @@ impl Gateway {
                 } else {
                     format!("515 {id} unknown\r\n")
                 }
+            }
+            Verb::Dlcx if self.script.busy_clearing > 0 && name.ends_with('*') => {
+                self.script.busy_clearing -= 1;
+                format!("400 {id} busy\r\n")
             }
             Verb::Dlcx => {
                 let all = name.strip_suffix('*').map(str::to_string);

@@ -145,11 +145,11 @@ impl Core {
             match action {
                 Action::Service(service) => {
                     let restart::Service { endpoints: range, in_service, method, reason, return_code: refusal } = service;
-                    let service = Service { in_service, refusal, method: method_of(method), reason };
+                    let service = Service { in_service, refusal, method, reason };
                     self.tell_owners(turn, Envelope::Service { range, service });
                 }
                 Action::SendRsip { handle, group, pattern, method, delay_s, reason } => {
-                    self.send_restart(turn, handle, group, Restart { pattern, method: method_of(method), delay_s, reason });
+                    self.send_restart(turn, handle, group, Restart { pattern, method, delay_s, reason });
                 }
                 Action::Cancel { handle } => self.withdraw(turn, handle, true),
                 Action::Announced { handle, confirmed: true, .. } => self.conclude(turn, handle, Stage::Acknowledged),
@@ -348,15 +348,5 @@ impl Core {
         at_once: bool,
     ) {
         self.must_tell(turn, self.plan.lead(), Envelope::Defect { facility, defect, on, at_once });
-    }
-}
-
-fn method_of(method: restart::Method) -> RestartMethod {
-    match method {
-        restart::Method::Restart => RestartMethod::Restart,
-        restart::Method::Forced => RestartMethod::Forced,
-        restart::Method::Graceful => RestartMethod::Graceful,
-        restart::Method::CancelGraceful => RestartMethod::CancelGraceful,
-        restart::Method::Disconnected => RestartMethod::Disconnected,
     }
 }

@@ -62,11 +62,13 @@ impl Core {
         let now = turn.now;
         let Origin { from, local, .. } = received.origin;
         let largest = self.settings.agent(received.message.agent).map_or(mgcp::SMALLEST_MAX_RESPONSE, |agent| agent.max_response);
+        // The agent's limit may have grown since the history promised its room.
+        let largest = handle.and_then(|handle| self.history.room(handle)).map_or(largest, |room| room.min(largest));
         let announcement = self.announcement_in_front(preface);
         let Core { calls, history, counters, scratch, announcements, plan, .. } = self;
         let mut fitted = true;
         let mut write = Some(write);
-        let mut fill = |buffer: &mut [u8]| {
+        let mut fill = |buffer: &mut [u8], announcement: Option<u32>| {
             let front = announcement.and_then(|number| announcements.write(plan, number, buffer)).unwrap_or(0);
             let rest = buffer.get_mut(front..).unwrap_or_default();
             let room = rest.len().min(largest);
@@ -85,12 +87,12 @@ impl Core {
             }
             front + length
         };
-        if turn.out.transmit(from, local, &mut fill) {
+        if turn.out.transmit(from, local, |buffer| fill(buffer, announcement)) {
             counters.add(Counter::DatagramsSent);
         } else {
             // The agent's repeat will find it in the history.
             counters.add(Counter::TransmitFull);
-            fill(scratch);
+            fill(scratch, None);
         }
         fitted
     }

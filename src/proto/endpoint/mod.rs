@@ -297,8 +297,8 @@ impl Endpoints {
         true
     }
 
-    /// An idle endpoint among `range`, searching on from where the last search of this core ended.
-    pub fn find_idle(&mut self, range: EndpointRange) -> Option<EndpointIndex> {
+    /// An idle endpoint among `range` other than `except`, searching on from where the last search of this core ended.
+    pub fn find_idle(&mut self, range: EndpointRange, except: Option<EndpointIndex>) -> Option<EndpointIndex> {
         let first = range.first;
         let last = range.first.checked_add(range.count)?;
         for &(span, start) in &self.spans {
@@ -306,8 +306,11 @@ impl Endpoints {
             let high = (span.first + span.count).min(last);
             if low < high {
                 let local = start + (low - span.first)..start + (high - span.first);
-                if let Some(found) = self.idle.next_in(local) {
-                    return Some(EndpointIndex(span.first + (found - start)));
+                let mut next = || self.idle.next_in(local.clone()).map(|found| EndpointIndex(span.first + (found - start)));
+                // The search goes round: behind the excepted one comes another, if there is another.
+                let found = next().and_then(|found| if Some(found) == except { next() } else { Some(found) });
+                if found.is_some() && found != except {
+                    return found;
                 }
             }
         }
@@ -354,7 +357,7 @@ mod tests {
         let mut endpoints = endpoints();
         let all = EndpointRange { first: 48, count: 24 };
         let mut found = Vec::new();
-        while let Some(endpoint) = endpoints.find_idle(all) {
+        while let Some(endpoint) = endpoints.find_idle(all, None) {
             endpoints.connect(Connection { endpoint, ..Connection::default() }).unwrap();
             found.push(endpoint);
         }
@@ -362,10 +365,26 @@ mod tests {
         assert_eq!(found, all.iter().collect::<Vec<_>>());
         let slot = endpoints.get(EndpointIndex(50)).unwrap().connection_slots().next().unwrap();
         endpoints.disconnect(slot).unwrap();
-        assert_eq!(endpoints.find_idle(all), Some(EndpointIndex(50)));
+        assert_eq!(endpoints.find_idle(all, None), Some(EndpointIndex(50)));
         endpoints.get_mut(EndpointIndex(50)).unwrap().service.in_service = false;
         endpoints.refresh_idle(EndpointIndex(50));
-        assert_eq!(endpoints.find_idle(all), None);
+        assert_eq!(endpoints.find_idle(all, None), None);
+    }
+
+    /// The excepted endpoint is passed over, in its own span and in the search of several.
+    #[test]
+    fn the_excepted_endpoint_is_never_found() {
+        let mut endpoints = endpoints();
+        let all = EndpointRange { first: 0, count: 72 };
+        for endpoint in (EndpointRange { first: 0, count: 24 }).iter().filter(|endpoint| endpoint.0 != 5) {
+            endpoints.connect(Connection { endpoint, ..Connection::default() }).unwrap();
+        }
+        let except = Some(EndpointIndex(5));
+        assert_eq!(endpoints.find_idle(EndpointRange { first: 0, count: 24 }, except), None);
+        for _ in 0..30 {
+            assert!(endpoints.find_idle(all, except).is_some_and(|found| found.0 >= 48));
+        }
+        assert_eq!(endpoints.find_idle(all, None), except);
     }
 
     #[test]

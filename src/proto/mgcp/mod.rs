@@ -204,10 +204,10 @@ pub enum Outcome {
     Created {
         /// It.
         created: Created,
-        /// Whether to say which endpoint was chosen.
-        chosen: bool,
-        /// The second connection of a pair, and whether to say which endpoint was chosen for it.
-        second: Option<(EndpointIndex, ConnectionId, bool)>,
+        /// The gateway chose the endpoint and says which: with this of its domain names.
+        chosen: Option<u8>,
+        /// The second connection of a pair, and the same for its endpoint.
+        second: Option<(EndpointIndex, ConnectionId, Option<u8>)>,
     },
     /// A connection was modified (200); the local description when it changed.
     Modified(Option<Created>),

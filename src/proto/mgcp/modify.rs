@@ -80,6 +80,13 @@ pub fn begin(calls: &mut Calls, now: Time, slot: ConnectionSlot, plan: &ModifyPl
     }
 }
 
+/// The command is aborted while the card is busy: it is to do what it did before. Its answer tells nobody anything.
+pub fn undo(calls: &mut Calls, now: Time, slot: ConnectionSlot) {
+    if let Some(connection) = calls.endpoints.connections.get(slot) {
+        let _ = calls.card.modify(now, connection.endpoint, slot, &media(connection, Half::Whole));
+    }
+}
+
 /// The card agreed.
 pub fn apply(calls: &mut Calls, slot: ConnectionSlot, plan: &ModifyPlan, command: &Command<'_>) -> Result<Modified, Refused> {
     let mut connection = *calls.endpoints.connections.get(slot).ok_or(NO_MEDIA)?;

@@ -38,13 +38,13 @@ pub fn write_outcome(calls: &Calls, writer: &mut Writer<'_>, id: TransactionId, 
             writer.response(200, id, None, "OK");
             acknowledgement(writer, asks_ack);
             writer.parameter_hex_id(Code::I, created.connection.hex());
-            if *chosen {
-                endpoint(calls, writer, Code::Z, created.endpoint);
+            if let Some(domain) = *chosen {
+                endpoint_at(calls, writer, Code::Z, created.endpoint, domain);
             }
             if let Some((other, connection, chosen)) = second {
                 writer.parameter_hex_id(Code::I2, connection.hex());
-                if *chosen {
-                    endpoint(calls, writer, Code::Z2, *other);
+                if let Some(domain) = *chosen {
+                    endpoint_at(calls, writer, Code::Z2, *other, domain);
                 }
             }
             local_description(&calls.plan, writer, created, second.is_some());
@@ -164,9 +164,13 @@ pub(super) const fn reason_text(code: u16) -> &'static str {
 
 /// An endpoint's full name as the value of `code`, with the domain name it was last addressed by (G-EPN-05).
 pub(super) fn endpoint(calls: &Calls, writer: &mut Writer<'_>, code: Code, endpoint: EndpointIndex) {
+    endpoint_at(calls, writer, code, endpoint, calls.endpoints.get(endpoint).map_or(0, |state| state.domain));
+}
+
+/// The same with this of the gateway's domain names: the endpoint may be another core's.
+fn endpoint_at(calls: &Calls, writer: &mut Writer<'_>, code: Code, endpoint: EndpointIndex, domain: u8) {
     let mut name = [0; NAME];
     let length = calls.plan.topology.write_name(endpoint, &mut name);
-    let domain = calls.endpoints.get(endpoint).map_or(0, |state| state.domain);
     writer.parameter_endpoint(code, name.get(..length).unwrap_or_default(), calls.plan.domain(domain));
 }
 

@@ -4,7 +4,7 @@
 use super::coordinator::Coordinator;
 use super::ledger::Status;
 use super::service::{Admin, Next, Told, Want, next};
-use super::{Action, Handle, Method, Outcome};
+use super::{Action, Handle, Outcome, RestartMethod};
 use crate::proto::base::{EndpointIndex, EndpointRange, Time};
 use crate::proto::trunk::{Selection, Topology, selection::Cursor};
 
@@ -156,7 +156,7 @@ impl Coordinator {
             } else {
                 self.is_out.remove(endpoint);
             }
-            let told = matches!(self.ledger.told(endpoint), Told::Message { method: Method::Forced, .. });
+            let told = matches!(self.ledger.told(endpoint), Told::Message { method: RestartMethod::Forced, .. });
             match &mut orders.run {
                 Some((run, w, t)) if (*w, *t) == (want, told) && run.first + run.count == endpoint.0 => run.count += 1,
                 _ => {
@@ -201,7 +201,7 @@ impl Coordinator {
     pub(super) fn next_for(&self, endpoint: EndpointIndex) -> Next {
         let cut_off = self.cut_off.get(endpoint.0 as usize).is_some_and(|since| *since != Time::NEVER);
         let told = match self.ledger.told(endpoint) {
-            forced @ Told::Message { method: Method::Forced, .. } => forced,
+            forced @ Told::Message { method: RestartMethod::Forced, .. } => forced,
             _ if self.lost.contains(endpoint) => Told::Nothing,
             told => told,
         };

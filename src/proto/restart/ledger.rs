@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::Method;
+use super::RestartMethod;
 use super::service::{Leave, Reason, Told};
 use crate::proto::aggregate::Pattern;
 use crate::proto::base::{EndpointIndex, Time};
@@ -46,7 +46,7 @@ pub(super) enum Pace {
 pub(super) struct Announcement {
     pub(super) group: u16,
     pub(super) pattern: Pattern,
-    pub(super) method: Method,
+    pub(super) method: RestartMethod,
     pub(super) reason: Reason,
     pub(super) leave: Leave,
     pub(super) status: Status,
@@ -154,8 +154,8 @@ impl Ledger {
     pub(super) fn take(&mut self, endpoint: EndpointIndex) {
         let Some(entry) = self.slot_of(endpoint).and_then(|slot| self.get(slot)) else { return };
         let pointer = match entry.method {
-            Method::Restart | Method::Forced => NOTHING,
-            Method::Graceful | Method::CancelGraceful | Method::Disconnected => UNSURE,
+            RestartMethod::Restart | RestartMethod::Forced => NOTHING,
+            RestartMethod::Graceful | RestartMethod::CancelGraceful | RestartMethod::Disconnected => UNSURE,
         };
         self.point(endpoint, pointer);
     }
@@ -217,7 +217,7 @@ mod tests {
     use super::*;
     use crate::proto::base::Rng;
 
-    fn announcement(method: Method) -> Announcement {
+    fn announcement(method: RestartMethod) -> Announcement {
         Announcement {
             group: 0,
             pattern: Pattern::Gateway,
@@ -245,7 +245,7 @@ mod tests {
         let mut rng = Rng::new(9);
         let mut ledger = Ledger::new(20);
         for _ in 0..2000 {
-            let slot = ledger.open(announcement(Method::Restart));
+            let slot = ledger.open(announcement(RestartMethod::Restart));
             for _ in 0..=rng.below(6) {
                 let endpoint = EndpointIndex(rng.below(20) as u32);
                 if ledger.slot_of(endpoint) != Some(slot) {
@@ -265,7 +265,7 @@ mod tests {
     #[test]
     fn a_late_outcome_finds_nothing() {
         let mut ledger = Ledger::new(1);
-        let slot = ledger.open(announcement(Method::Forced));
+        let slot = ledger.open(announcement(RestartMethod::Forced));
         ledger.put(EndpointIndex(0), slot);
         let first = ledger.send(Time::ZERO, slot);
         assert_eq!(ledger.awaited(first), Some(slot));

@@ -33,6 +33,7 @@ use std::time::Duration;
 
 use crate::proto::aggregate::{Forms, Pattern};
 use crate::proto::base::{CoreId, EndpointIndex, EndpointRange};
+use crate::proto::endpoint::RestartMethod;
 use crate::proto::trunk::{Defect, Facility, IntegrationTimes, Selection, Topology};
 
 pub use coordinator::Coordinator;
@@ -205,34 +206,6 @@ pub enum Outcome {
     Unanswered,
 }
 
-/// RestartMethod (RFC 3435 3.2.2.20).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Method {
-    /// In service, in the default state.
-    Restart,
-    /// Out of service, connections lost.
-    Forced,
-    /// Out of service after the delay.
-    Graceful,
-    /// Graceful revoked.
-    CancelGraceful,
-    /// In service, was cut off for the delay.
-    Disconnected,
-}
-
-impl Method {
-    /// The word on the wire.
-    pub fn name(self) -> &'static str {
-        match self {
-            Method::Restart => "restart",
-            Method::Forced => "forced",
-            Method::Graceful => "graceful",
-            Method::CancelGraceful => "cancel-graceful",
-            Method::Disconnected => "disconnected",
-        }
-    }
-}
-
 /// What the owner of endpoints must make them (Table M-6).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Service {
@@ -241,7 +214,7 @@ pub struct Service {
     /// Whether non-audit commands are executed. Going out of service ends all connections without a command of ours (MAP-06).
     pub in_service: bool,
     /// The method an audit shows: restart, graceful or forced.
-    pub method: Method,
+    pub method: RestartMethod,
     /// The reason an audit shows; 0 is normal.
     pub reason: u16,
     /// The code for refused commands: 501, or 531 while the failure of a facility has not been announced.
@@ -262,7 +235,7 @@ pub enum Action {
         /// The endpoints.
         pattern: Pattern,
         /// RM.
-        method: Method,
+        method: RestartMethod,
         /// RD in seconds; 0 (left out) with forced and cancel-graceful (G-RSI-02).
         delay_s: u32,
         /// E; 0 is left out.

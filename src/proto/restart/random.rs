@@ -33,14 +33,14 @@ struct Endpoint {
     /// It needs a restart: it is new, or was out since the last one that was confirmed.
     fresh: bool,
     /// What an agent last took in.
-    told: Option<Method>,
+    told: Option<RestartMethod>,
 }
 
 /// An RSIP on its way.
 struct Sent {
     members: Vec<u32>,
     losses: Vec<u32>,
-    method: Method,
+    method: RestartMethod,
     group: u16,
     due: Time,
     outcome: Outcome,
@@ -100,13 +100,13 @@ impl World {
     }
 
     /// The method that describes an endpoint's true state.
-    fn truth(&self, endpoint: u32) -> Method {
+    fn truth(&self, endpoint: u32) -> RestartMethod {
         match self.endpoints[endpoint as usize].ordered {
-            Ordered::Blocked => Method::Forced,
-            Ordered::Until(until) if until <= self.bench.now => Method::Forced,
-            _ if self.is_failed(endpoint) => Method::Forced,
-            Ordered::Free if !self.draining => Method::Restart,
-            _ => Method::Graceful,
+            Ordered::Blocked => RestartMethod::Forced,
+            Ordered::Until(until) if until <= self.bench.now => RestartMethod::Forced,
+            _ if self.is_failed(endpoint) => RestartMethod::Forced,
+            Ordered::Free if !self.draining => RestartMethod::Restart,
+            _ => RestartMethod::Graceful,
         }
     }
 
@@ -136,7 +136,7 @@ impl World {
                             state.fresh = true;
                         }
                         state.in_service = Some(service.in_service);
-                        assert_eq!(service.in_service, service.method != Method::Forced);
+                        assert_eq!(service.in_service, service.method != RestartMethod::Forced);
                     }
                 }
                 Action::Announced { handle, confirmed, .. } => {
@@ -146,8 +146,8 @@ impl World {
                     assert_eq!(self.announced, Some(handle));
                     let members = self.members(pattern.selection(&self.bench.topology));
                     self.check(&members, group, method);
-                    assert!(delay_s == 0 || matches!(method, Method::Graceful | Method::Disconnected));
-                    assert_eq!(reason != 0, matches!(method, Method::Forced | Method::Graceful));
+                    assert!(delay_s == 0 || matches!(method, RestartMethod::Graceful | RestartMethod::Disconnected));
+                    assert_eq!(reason != 0, matches!(method, RestartMethod::Forced | RestartMethod::Graceful));
                     self.send(at, handle, group, method, members);
                 }
                 Action::Cancel { handle } => {
@@ -160,24 +160,24 @@ impl World {
     }
 
     /// Whether this may be said now.
-    fn check(&self, members: &[u32], group: u16, method: Method) {
+    fn check(&self, members: &[u32], group: u16, method: RestartMethod) {
         assert!(!members.is_empty());
         for (_, sent) in self.sent.values() {
             assert!(sent.members.iter().all(|e| !members.contains(e)), "two announcements for one endpoint");
         }
         for &endpoint in members {
             let state = &self.endpoints[endpoint as usize];
-            assert_eq!(state.in_service, Some(method != Method::Forced), "{method:?} of {endpoint}: {state:?}");
+            assert_eq!(state.in_service, Some(method != RestartMethod::Forced), "{method:?} of {endpoint}: {state:?}");
             match method {
-                Method::Forced => {}
-                Method::Restart => assert!(state.fresh, "a restart would lose the calls of {endpoint}"),
+                RestartMethod::Forced => {}
+                RestartMethod::Restart => assert!(state.fresh, "a restart would lose the calls of {endpoint}"),
                 _ => assert!(!state.fresh, "{endpoint} needs a restart, not {method:?}"),
             }
             assert!(self.interleaved || state.group == group, "{endpoint} is of another group");
         }
     }
 
-    fn send(&mut self, at: Time, handle: Handle, group: u16, method: Method, members: Vec<u32>) {
+    fn send(&mut self, at: Time, handle: Handle, group: u16, method: RestartMethod, members: Vec<u32>) {
         let (outcome, taken_in) = match self.rng.below(if self.healed { 1 } else { 12 }) {
             0..=5 => (Outcome::Success(None), true),
             6 => (Outcome::Success(Some(self.rng.below(3) as u16)), true),
@@ -224,7 +224,7 @@ impl World {
         for (endpoint, losses) in sent.members.iter().zip(&sent.losses) {
             let state = &mut self.endpoints[*endpoint as usize];
             let is_success = matches!(sent.outcome, Outcome::Success(_));
-            if is_success && sent.method == Method::Restart && state.losses == *losses {
+            if is_success && sent.method == RestartMethod::Restart && state.losses == *losses {
                 state.fresh = false;
             }
             if let Outcome::Success(Some(group)) | Outcome::Redirect(group) = sent.outcome
@@ -334,15 +334,15 @@ impl World {
         assert!(self.sent.is_empty());
         for endpoint in 0..self.endpoints.len() as u32 {
             let (state, truth) = (self.endpoints[endpoint as usize], self.truth(endpoint));
-            assert_eq!(state.in_service, Some(truth != Method::Forced), "{endpoint}: {state:?}");
+            assert_eq!(state.in_service, Some(truth != RestartMethod::Forced), "{endpoint}: {state:?}");
             let told = state.told.map(|told| match told {
-                Method::CancelGraceful | Method::Disconnected => Method::Restart,
+                RestartMethod::CancelGraceful | RestartMethod::Disconnected => RestartMethod::Restart,
                 other => other,
             });
             assert_eq!(told, Some(truth), "{endpoint}: {state:?}");
-            assert!(state.fresh == (truth == Method::Forced), "{endpoint}: {state:?}");
+            assert!(state.fresh == (truth == RestartMethod::Forced), "{endpoint}: {state:?}");
             let view = self.bench.coordinator.endpoint(EndpointIndex(endpoint)).unwrap();
-            assert_eq!((view.in_service, view.group), (truth != Method::Forced, state.group));
+            assert_eq!((view.in_service, view.group), (truth != RestartMethod::Forced, state.group));
             assert_eq!(view.failure.is_some(), self.is_failed(endpoint));
             assert!(matches!(view.announcement, Some(a) if a.state == AnnouncementState::Confirmed));
         }

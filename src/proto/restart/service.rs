@@ -1,7 +1,7 @@
 //! What an endpoint should be: administrative state and failures give the wanted service, and that with what the agent was told
 //! gives the next message.
 
-use super::{Method, Service};
+use super::{RestartMethod, Service};
 use crate::proto::base::EndpointRange;
 
 /// Why an endpoint is out of service: an MGCP reason code (Table C-2).
@@ -34,9 +34,9 @@ impl Want {
     pub(super) fn order(self, endpoints: EndpointRange, told: bool) -> Option<Service> {
         let (in_service, method, reason, return_code) = match self {
             Want::Unknown => return None,
-            Want::In => (true, Method::Restart, 0, 501),
-            Want::Leaving => (true, Method::Graceful, Reason::MANAGEMENT.0, 501),
-            Want::Out(reason) => (false, Method::Forced, reason.0, reason.return_code(told)),
+            Want::In => (true, RestartMethod::Restart, 0, 501),
+            Want::Leaving => (true, RestartMethod::Graceful, Reason::MANAGEMENT.0, 501),
+            Want::Out(reason) => (false, RestartMethod::Forced, reason.0, reason.return_code(told)),
         };
         Some(Service { endpoints, in_service, method, reason, return_code })
     }
@@ -65,7 +65,7 @@ pub(super) enum Told {
     /// Perhaps that it is leaving: such an announcement was cut short. Its connections are intact.
     Unsure,
     /// The last announcement, sent or about to be sent, confirmed or not. `leave` tells graceful ones apart.
-    Message { method: Method, leave: Leave, confirmed: bool },
+    Message { method: RestartMethod, leave: Leave, confirmed: bool },
 }
 
 /// Which departure a graceful announcement is about.
@@ -86,14 +86,14 @@ pub(super) enum Leave {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Next {
     Nothing,
-    Say(Method),
+    Say(RestartMethod),
     /// Look again once the announcement under way is confirmed.
     Later,
 }
 
 /// Tables M-6 and M-11 turned into the next message. `leave`: the departure, when leaving; `cut_off`: disconnected.
 pub(super) fn next(want: Want, leave: Leave, told: Told, cut_off: bool) -> Next {
-    use Method::*;
+    use RestartMethod::*;
     match (want, told) {
         (Want::Unknown, _) => Next::Nothing,
         (Want::Out(_), Told::Message { method: Forced, .. }) => Next::Nothing,
@@ -115,26 +115,26 @@ pub(super) fn next(want: Want, leave: Leave, told: Told, cut_off: bool) -> Next 
 
 /// Being cut off is said when nothing else is under way.
 fn say_cut_off(cut_off: bool, confirmed: bool) -> Next {
-    if cut_off && confirmed { Next::Say(Method::Disconnected) } else { Next::Nothing }
+    if cut_off && confirmed { Next::Say(RestartMethod::Disconnected) } else { Next::Nothing }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn told(method: Method, confirmed: bool) -> Told {
-        Told::Message { method, leave: if method == Method::Graceful { Leave::Drain } else { Leave::No }, confirmed }
+    fn told(method: RestartMethod, confirmed: bool) -> Told {
+        Told::Message { method, leave: if method == RestartMethod::Graceful { Leave::Drain } else { Leave::No }, confirmed }
     }
 
     #[test]
     fn coming_back_is_restart_only_after_service_was_lost() {
         // G-RSI-03, G-RSI-04, G-RSI-07
         let back = |told| next(Want::In, Leave::No, told, false);
-        assert_eq!(back(Told::Nothing), Next::Say(Method::Restart));
-        assert_eq!(back(told(Method::Forced, false)), Next::Say(Method::Restart));
-        assert_eq!(back(told(Method::Graceful, true)), Next::Say(Method::CancelGraceful));
-        assert_eq!(back(Told::Unsure), Next::Say(Method::CancelGraceful));
-        for method in [Method::Restart, Method::CancelGraceful, Method::Disconnected] {
+        assert_eq!(back(Told::Nothing), Next::Say(RestartMethod::Restart));
+        assert_eq!(back(told(RestartMethod::Forced, false)), Next::Say(RestartMethod::Restart));
+        assert_eq!(back(told(RestartMethod::Graceful, true)), Next::Say(RestartMethod::CancelGraceful));
+        assert_eq!(back(Told::Unsure), Next::Say(RestartMethod::CancelGraceful));
+        for method in [RestartMethod::Restart, RestartMethod::CancelGraceful, RestartMethod::Disconnected] {
             assert_eq!(back(told(method, false)), Next::Nothing);
         }
     }
@@ -142,21 +142,21 @@ mod tests {
     #[test]
     fn leaving_waits_for_the_restart_before_it() {
         let leave = |told| next(Want::Leaving, Leave::Drain, told, false);
-        assert_eq!(leave(Told::Nothing), Next::Say(Method::Restart));
-        assert_eq!(leave(told(Method::Restart, false)), Next::Later);
-        assert_eq!(leave(told(Method::Restart, true)), Next::Say(Method::Graceful));
-        assert_eq!(leave(told(Method::Graceful, false)), Next::Nothing);
-        assert_eq!(next(Want::Leaving, Leave::Block(3), told(Method::Graceful, true), false), Next::Say(Method::Graceful));
+        assert_eq!(leave(Told::Nothing), Next::Say(RestartMethod::Restart));
+        assert_eq!(leave(told(RestartMethod::Restart, false)), Next::Later);
+        assert_eq!(leave(told(RestartMethod::Restart, true)), Next::Say(RestartMethod::Graceful));
+        assert_eq!(leave(told(RestartMethod::Graceful, false)), Next::Nothing);
+        assert_eq!(next(Want::Leaving, Leave::Block(3), told(RestartMethod::Graceful, true), false), Next::Say(RestartMethod::Graceful));
         assert_eq!(next(Want::Leaving, Leave::Shutdown, Told::Nothing, false), Next::Nothing);
     }
 
     #[test]
     fn disconnected_is_said_of_what_was_announced() {
         // G-DIS-01, G-DIS-11
-        assert_eq!(next(Want::In, Leave::No, told(Method::Restart, true), true), Next::Say(Method::Disconnected));
-        assert_eq!(next(Want::In, Leave::No, told(Method::Restart, false), true), Next::Nothing);
-        assert_eq!(next(Want::Out(Reason(905)), Leave::No, told(Method::Restart, true), true), Next::Say(Method::Forced));
-        assert_eq!(next(Want::Leaving, Leave::Drain, told(Method::Disconnected, true), false), Next::Say(Method::Graceful));
+        assert_eq!(next(Want::In, Leave::No, told(RestartMethod::Restart, true), true), Next::Say(RestartMethod::Disconnected));
+        assert_eq!(next(Want::In, Leave::No, told(RestartMethod::Restart, false), true), Next::Nothing);
+        assert_eq!(next(Want::Out(Reason(905)), Leave::No, told(RestartMethod::Restart, true), true), Next::Say(RestartMethod::Forced));
+        assert_eq!(next(Want::Leaving, Leave::Drain, told(RestartMethod::Disconnected, true), false), Next::Say(RestartMethod::Graceful));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::coordinator::{Coordinator, Phase};
 use super::ledger::{Announcement, Pace, Status};
 use super::service::{Leave, Next, Reason, Want};
-use super::{Action, Method};
+use super::{Action, RestartMethod};
 use crate::proto::aggregate::cover::Step;
 use crate::proto::aggregate::{Cover, Forms, Pattern, Widest};
 use crate::proto::base::{EndpointIndex, Time};
@@ -36,7 +36,7 @@ pub(super) enum Sweep {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Class {
     group: u16,
-    method: Method,
+    method: RestartMethod,
     reason: Reason,
     leave: Leave,
 }
@@ -44,7 +44,7 @@ pub(super) struct Class {
 impl Announcement {
     /// Whether its confirmation ends a disconnect.
     pub(super) fn says_connected(&self) -> bool {
-        matches!(self.method, Method::Disconnected | Method::Restart)
+        matches!(self.method, RestartMethod::Disconnected | RestartMethod::Restart)
     }
 }
 
@@ -123,7 +123,7 @@ impl Coordinator {
         for looked in 1..=budget {
             let Some(endpoint) = self.dirty.next(from) else {
                 self.sweep = match class.method {
-                    Method::Forced => Sweep::Widen(class, 0),
+                    RestartMethod::Forced => Sweep::Widen(class, 0),
                     _ => Sweep::Name(class, Cover::new(self.forms(&class))),
                 };
                 return looked;
@@ -147,7 +147,7 @@ impl Coordinator {
             };
             from = endpoint.0 + 1;
             let known = self.ledger.slot_of(endpoint).and_then(|slot| self.ledger.get(slot));
-            let known = known.is_some_and(|entry| entry.method == Method::Forced && !entry.is_outstanding());
+            let known = known.is_some_and(|entry| entry.method == RestartMethod::Forced && !entry.is_outstanding());
             if known && !self.dirty.contains(endpoint) && self.group.get(endpoint.0 as usize) == Some(&class.group) {
                 self.class.insert(endpoint);
             }
@@ -192,7 +192,7 @@ impl Coordinator {
             }
             Step::Name(pattern) => {
                 let pattern = match class.method {
-                    Method::Forced => self.narrowed(&class, pattern),
+                    RestartMethod::Forced => self.narrowed(&class, pattern),
                     _ => Some(pattern),
                 };
                 let Some(pattern) = pattern else {
@@ -221,7 +221,7 @@ impl Coordinator {
             cut_off = cut_off.min(since);
             self.ledger.put(endpoint, slot);
             self.dirty.remove(endpoint);
-            if matches!(class.method, Method::Forced | Method::Restart) {
+            if matches!(class.method, RestartMethod::Forced | RestartMethod::Restart) {
                 self.lost.remove(endpoint);
             }
             followed |= since != Time::NEVER || self.next_for(endpoint) == Next::Later;
@@ -230,7 +230,7 @@ impl Coordinator {
             entry.followed |= followed;
             entry.cut_off = entry.cut_off.min(cut_off);
         }
-        if class.method == Method::Forced && class.reason.return_code(false) != class.reason.return_code(true) {
+        if class.method == RestartMethod::Forced && class.reason.return_code(false) != class.reason.return_code(true) {
             self.out.extend(Want::Out(class.reason).order(piece, true).map(Action::Service));
         }
         self.sweep = Sweep::Fill(class, cover, slot, selection, cursor);
@@ -241,7 +241,7 @@ impl Coordinator {
     fn begin(&mut self, now: Time, slot: u32) {
         let initial = self.settings.disconnected_initial;
         let Some(entry) = self.ledger.get_mut(slot) else { return };
-        if entry.method != Method::Disconnected || entry.pace == Pace::Disconnected {
+        if entry.method != RestartMethod::Disconnected || entry.pace == Pace::Disconnected {
             return self.send(now, slot);
         }
         entry.pace = Pace::Disconnected;
@@ -255,8 +255,8 @@ impl Coordinator {
     fn class_of(&self, endpoint: EndpointIndex) -> Option<Class> {
         let Next::Say(method) = self.next_for(endpoint) else { return None };
         let (reason, leave) = match (method, self.want_of(endpoint)) {
-            (Method::Forced, Want::Out(reason)) => (reason, Leave::No),
-            (Method::Graceful, _) => (Reason::MANAGEMENT, self.leave(endpoint)),
+            (RestartMethod::Forced, Want::Out(reason)) => (reason, Leave::No),
+            (RestartMethod::Graceful, _) => (Reason::MANAGEMENT, self.leave(endpoint)),
             _ => (Reason(0), Leave::No),
         };
         Some(Class { group: self.group.get(endpoint.0 as usize).copied().unwrap_or(0), method, reason, leave })
@@ -267,7 +267,7 @@ impl Coordinator {
         let group = *self.group_mut(class.group);
         let mut forms = Forms { ranges: group.forms.ranges && !group.ranges_refused, ..group.forms };
         let gateway_wide =
-            !self.booted || self.phase != Phase::Serving || matches!(class.method, Method::Graceful | Method::CancelGraceful);
+            !self.booted || self.phase != Phase::Serving || matches!(class.method, RestartMethod::Graceful | RestartMethod::CancelGraceful);
         if self.topology.has_one_facility() && !gateway_wide {
             forms.widest = forms.widest.min(Widest::Level);
         }
@@ -279,9 +279,11 @@ impl Coordinator {
         let seconds = |duration: Duration| u32::try_from(duration.as_secs()).unwrap_or(u32::MAX).min(999_999);
         let rounded_up = |until: Time| seconds(until.since(now) + Duration::from_nanos(999_999_999));
         match (entry.method, entry.leave, self.phase) {
-            (Method::Disconnected, ..) => seconds(now.since(entry.cut_off)),
-            (Method::Graceful, Leave::Shutdown, Phase::Leaving { until, .. }) => rounded_up(until),
-            (Method::Graceful, Leave::Block(number), _) => self.blocks.get(&number).and_then(|block| block.until).map_or(0, rounded_up),
+            (RestartMethod::Disconnected, ..) => seconds(now.since(entry.cut_off)),
+            (RestartMethod::Graceful, Leave::Shutdown, Phase::Leaving { until, .. }) => rounded_up(until),
+            (RestartMethod::Graceful, Leave::Block(number), _) => {
+                self.blocks.get(&number).and_then(|block| block.until).map_or(0, rounded_up)
+            }
             _ => 0,
         }
     }

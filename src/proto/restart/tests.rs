@@ -137,7 +137,7 @@ impl Bench {
         let log = std::mem::take(&mut self.log);
         let said = log.iter().filter_map(|(_, action)| match *action {
             Action::SendRsip { group, pattern, method, delay_s, reason, .. } => {
-                let mut text = format!("{} {}", method.name(), self.name(pattern));
+                let mut text = format!("{} {}", method.keyword(), self.name(pattern));
                 text += &if delay_s > 0 { format!(" RD {delay_s}") } else { String::new() };
                 text += &if reason > 0 { format!(" E {reason}") } else { String::new() };
                 text += &if group > 0 { format!(" to {group}") } else { String::new() };
@@ -376,7 +376,7 @@ fn an_agent_that_is_silent_is_told_restart_at_the_pace_of_a_disconnect() {
             bench.run(100);
         }
         waits.push(bench.sent()[0].0.since(from).as_millis() as u64);
-        assert!(bench.log.iter().any(|(_, a)| matches!(a, Action::SendRsip { method: Method::Restart, .. })));
+        assert!(bench.log.iter().any(|(_, a)| matches!(a, Action::SendRsip { method: RestartMethod::Restart, .. })));
     }
     assert!((1000..=15_000).contains(&waits[0]), "{waits:?}");
     for pair in waits.windows(2) {

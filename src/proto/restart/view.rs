@@ -1,6 +1,6 @@
 //! What operators see: states of endpoints, alarms, announcements.
 
-use super::Method;
+use super::RestartMethod;
 use super::coordinator::Coordinator;
 use super::ledger::{Announcement, Status};
 use super::service::{Admin, Want};
@@ -33,7 +33,7 @@ pub struct AnnouncementView {
     /// The group it went to.
     pub group: u16,
     /// RM.
-    pub method: Method,
+    pub method: RestartMethod,
     /// E; 0 for none.
     pub reason: u16,
     /// When it was last sent; the start of time when not yet.

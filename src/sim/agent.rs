@@ -1,0 +1,3 @@
+//! (being written)
+pub struct RandomAgent;
+pub struct RandomPlan;

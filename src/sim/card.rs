@@ -1,0 +1,74 @@
+//! A card that is watched: the simulated card, and how many connections it has open.
+
+use crate::proto::base::{EndpointIndex, Time};
+use crate::proto::trunk::{Answer, Card, CardOrder, Indication, Media, MediaAddress, MediaReport, SimCard};
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+
+/// What a watched card has open: the slots of its connections, opening ones included.
+#[derive(Clone, Default)]
+pub struct CardWatch(Arc<Mutex<HashSet<u32>>>);
+
+impl CardWatch {
+    /// Connections open or opening.
+    pub fn open(&self) -> usize {
+        self.slots().len()
+    }
+
+    fn slots(&self) -> std::sync::MutexGuard<'_, HashSet<u32>> {
+        self.0.lock().expect("nothing panics while it is locked")
+    }
+}
+
+/// The card.
+pub(super) struct WatchedCard {
+    card: SimCard,
+    watch: CardWatch,
+}
+
+impl WatchedCard {
+    pub fn new(card: SimCard) -> (WatchedCard, CardWatch) {
+        let watch = CardWatch::default();
+        (WatchedCard { card, watch: watch.clone() }, watch)
+    }
+}
+
+impl Card for WatchedCard {
+    fn open(&mut self, now: Time, endpoint: EndpointIndex, connection: u32, media: &Media) -> Answer<MediaAddress> {
+        let answer = self.card.open(now, endpoint, connection, media);
+        if !matches!(answer, Answer::Refused(_)) {
+            assert!(self.watch.slots().insert(connection), "connection {connection} opened twice");
+        }
+        answer
+    }
+
+    fn modify(&mut self, now: Time, endpoint: EndpointIndex, connection: u32, media: &Media) -> Answer<()> {
+        assert!(self.watch.slots().contains(&connection), "connection {connection} modified while it is not open");
+        self.card.modify(now, endpoint, connection, media)
+    }
+
+    fn close(&mut self, now: Time, endpoint: EndpointIndex, connection: u32) -> MediaReport {
+        self.watch.slots().remove(&connection);
+        self.card.close(now, endpoint, connection)
+    }
+
+    fn report(&self, now: Time, connection: u32) -> MediaReport {
+        self.card.report(now, connection)
+    }
+
+    fn poll(&mut self, now: Time) -> Option<Indication> {
+        let indication = self.card.poll(now);
+        if let Some(Indication::Opened { connection, result: Err(_), .. }) = indication {
+            self.watch.slots().remove(&connection);
+        }
+        indication
+    }
+
+    fn deadline(&self) -> Time {
+        self.card.deadline()
+    }
+
+    fn operate(&mut self, now: Time, order: &CardOrder) -> Result<(), &'static str> {
+        self.card.operate(now, order)
+    }
+}

@@ -1,0 +1,285 @@
+//! What goes in and out at the gateway's boundary, and what must hold of it whoever drives the agents.
+//!
+//! A command takes effect at some time between its first arrival and the first sending of its final. From these intervals follows what
+//! certainly exists and what certainly does not, however commands overlap.
+
+use super::reply::Reply;
+use crate::proto::base::{AgentId, CoreId, EndpointIndex};
+use crate::proto::codec::mgcp::Verb;
+use crate::proto::codec::peek::{self, Peek};
+use crate::proto::plan::{Plan, Settings};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+/// One command as the journal knows it.
+struct Transaction {
+    verb: Option<Verb>,
+    /// Local name as written.
+    local: String,
+    text: String,
+    /// The event in which it came first.
+    received: u64,
+    /// The event in which its final was sent first, and the final.
+    ended: Option<(u64, Vec<u8>)>,
+    code: u16,
+    provisional: bool,
+    /// The datagram it came in first, and its place among the commands there.
+    datagram: (u64, usize),
+}
+
+/// A connection that a final has named.
+#[derive(Clone, Debug)]
+struct Created {
+    endpoint: EndpointIndex,
+    call: String,
+    received: u64,
+    ended: u64,
+}
+
+/// The journal. See the module's page.
+pub struct Journal {
+    plan: Arc<Plan>,
+    settings: Arc<Settings>,
+    /// Counts what is noted.
+    event: u64,
+    transactions: HashMap<(IpAddr, u32), Transaction>,
+    /// Commands by the datagram they came in first.
+    datagrams: HashMap<u64, Vec<(IpAddr, u32)>>,
+    created: BTreeMap<String, Created>,
+    own: HashSet<u32>,
+    own_text: HashMap<u32, Vec<u8>>,
+    /// Whether messages of a datagram must be answered in order: not when some are dropped on the way.
+    pub in_order: bool,
+}
+
+impl Journal {
+    /// Nothing noted yet.
+    pub fn new(plan: Arc<Plan>, settings: Arc<Settings>) -> Journal {
+        Journal {
+            plan,
+            settings,
+            event: 0,
+            transactions: HashMap::new(),
+            datagrams: HashMap::new(),
+            created: BTreeMap::new(),
+            own: HashSet::new(),
+            own_text: HashMap::new(),
+            in_order: true,
+        }
+    }
+
+    /// New settings; names are understood by them.
+    pub fn set_settings(&mut self, settings: Arc<Settings>) {
+        self.settings = settings;
+    }
+
+    /// The gateway takes in a datagram.
+    pub fn received(&mut self, from: SocketAddr, bytes: &[u8]) {
+        self.event += 1;
+        let datagram = self.event;
+        let mut fresh = Vec::new();
+        let mut all_fresh = true;
+        for (range, peeked) in peek::split(bytes) {
+            let Peek::Command { verb, id, endpoint } = peeked else { continue };
+            let key = (from.ip(), id);
+            if self.transactions.contains_key(&key) {
+                all_fresh = false;
+                continue;
+            }
+            let name = String::from_utf8_lossy(endpoint).into_owned();
+            let local = name.rsplit_once('@').map_or(name.as_str(), |(local, _)| local).to_owned();
+            let text = String::from_utf8_lossy(&bytes[range]).into_owned();
+            let place = (datagram, fresh.len());
+            fresh.push(key);
+            let transaction =
+                Transaction { verb, local, text, received: datagram, ended: None, code: 0, provisional: false, datagram: place };
+            self.transactions.insert(key, transaction);
+        }
+        if all_fresh && fresh.len() > 1 {
+            self.datagrams.insert(datagram, fresh);
+        }
+    }
+
+    /// Core `core` sends a datagram.
+    ///
+    /// # Panics
+    /// When it breaks a rule.
+    pub fn sent(&mut self, core: CoreId, to: SocketAddr, bytes: &[u8]) {
+        self.event += 1;
+        let agent = self.settings.agent_at(to.ip()).unwrap_or(AgentId(0));
+        let largest = self.settings.agent(agent).map_or(4000, |agent| agent.max_response);
+        let replies = Reply::all(bytes);
+        for reply in &replies {
+            assert!(reply.bytes.len() <= largest, "a message of {} bytes, the agent takes {largest}", reply.bytes.len());
+            match reply.code {
+                None => self.own_command(core, replies.len() > 1, reply),
+                Some(0) => {}
+                Some(code) => self.response(to, code, reply),
+            }
+        }
+    }
+
+    /// G-TRX-01, G-TRX-07, G-SHD-02: own ids are unique and tell their core; a repeat is the same bytes.
+    fn own_command(&mut self, core: CoreId, in_front: bool, command: &Reply) {
+        let id = command.id;
+        assert!((1..=999_999_999).contains(&id), "own transaction id {id}");
+        let sender = self.plan.sender(id);
+        assert!(in_front || sender == core, "core {core:?} sent id {id}, which belongs to {sender:?}");
+        let same = self.own_text.entry(id).or_insert_with(|| command.bytes.clone());
+        assert_eq!(String::from_utf8_lossy(same), String::from_utf8_lossy(&command.bytes), "own command {id} changed");
+        self.own.insert(id);
+    }
+
+    fn response(&mut self, to: SocketAddr, code: u16, reply: &Reply) {
+        let key = (to.ip(), reply.id);
+        let event = self.event;
+        let transaction = self.transactions.get_mut(&key).unwrap_or_else(|| panic!("answers a command nobody sent: {}", reply.line));
+        if code < 200 {
+            // G-PRV-06.
+            assert!(transaction.ended.is_none(), "{} after the final of {}", reply.line, transaction.text);
+            transaction.provisional = true;
+            return;
+        }
+        if let Some((_, first)) = &transaction.ended {
+            // G-TRX-03: the stored response, byte for byte.
+            let (first, again) = (String::from_utf8_lossy(first), String::from_utf8_lossy(&reply.bytes));
+            assert_eq!(first, again, "two finals for {}", transaction.text);
+            return;
+        }
+        let datagram = transaction.datagram;
+        if code != 409 {
+            // G-ACK-06.
+            let (asks, provisional) = (reply.get("K").is_some(), transaction.provisional);
+            assert_eq!(asks, provisional, "empty K: exactly when a provisional went before: {} for {}", reply.line, transaction.text);
+            transaction.ended = Some((event, reply.bytes.clone()));
+        }
+        transaction.code = code;
+        self.check_order(key, datagram);
+        if code == 200 && self.transactions.get(&key).is_some_and(|t| t.verb == Some(Verb::Crcx)) {
+            self.note_created(key, reply);
+        }
+    }
+
+    /// G-PIG-02, G-SHD-05.
+    fn check_order(&self, key: (IpAddr, u32), (datagram, place): (u64, usize)) {
+        let Some(commands) = self.datagrams.get(&datagram).filter(|_| self.in_order) else { return };
+        for before in commands.iter().take(place) {
+            let done = self.transactions.get(before).is_some_and(|t| t.code != 0);
+            assert!(done, "{key:?} was answered before {before:?}, which stands before it in the datagram");
+        }
+    }
+
+    fn note_created(&mut self, key: (IpAddr, u32), reply: &Reply) {
+        let Some(transaction) = self.transactions.get(&key) else { return };
+        let text = Reply::parameters_of(&transaction.text);
+        let find = |name: &str| text.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, value)| value.clone());
+        let (received, ended) = (transaction.received, self.event);
+        let call = find("C").unwrap_or_default();
+        let place = |name: &str| {
+            let local = name.rsplit_once('@').map_or(name, |(local, _)| local);
+            self.plan.topology.lookup(local.as_bytes()).unwrap_or_else(|| panic!("{name} is no endpoint: {}", reply.line))
+        };
+        let any_of = transaction.local.contains('$');
+        // G-CRX-04: Z only, and always, for an any-of name.
+        assert_eq!(reply.get("Z").is_some(), any_of, "Z: in the answer to {}", transaction.text);
+        let endpoint = match reply.get("Z") {
+            Some(name) => {
+                let ranges = self.settings.agents.iter().any(|agent| agent.ranges);
+                let selection = self.plan.topology.resolve(transaction.local.as_bytes(), ranges).expect("it was accepted");
+                let chosen = place(name);
+                assert!(selection.contains(&self.plan.topology, chosen), "{name} is not among {}", transaction.local);
+                self.check_was_free(chosen, received, &transaction.text);
+                chosen
+            }
+            None => place(&transaction.local),
+        };
+        let mut made = vec![(reply.get("I").unwrap_or_else(|| panic!("no I: {}", reply.line)).to_owned(), endpoint)];
+        if let Some(second) = find("Z2") {
+            let other = place(reply.get("Z2").unwrap_or(&second));
+            assert_eq!(reply.get("Z2").is_some(), second.contains('$'), "Z2: in the answer to {}", transaction.text);
+            made.push((reply.get("I2").unwrap_or_else(|| panic!("no I2: {}", reply.line)).to_owned(), other));
+        }
+        for (id, endpoint) in made {
+            let created = Created { endpoint, call: call.clone(), received, ended };
+            assert!(self.created.insert(id.clone(), created).is_none(), "connection {id} was created twice");
+        }
+    }
+
+    /// G-CRX-04, G-SHD-04: an endpoint chosen for `$` has no connection.
+    fn check_was_free(&self, endpoint: EndpointIndex, asked: u64, text: &str) {
+        for (id, other) in self.created.iter().filter(|(_, other)| other.endpoint == endpoint && other.ended <= asked) {
+            let gone = self.deletions().any(|deletion| self.covers(deletion, id, other));
+            assert!(gone, "an endpoint with connection {id} was chosen for {text}");
+        }
+    }
+
+    /// DeleteConnection commands that were not refused, answered or not.
+    fn deletions(&self) -> impl Iterator<Item = &Transaction> {
+        self.transactions.values().filter(|t| t.verb == Some(Verb::Dlcx) && matches!(t.code, 0 | 200..=299))
+    }
+
+    fn covers(&self, deletion: &Transaction, id: &str, created: &Created) -> bool {
+        let text = Reply::parameters_of(&deletion.text);
+        let find = |name: &str| text.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str());
+        let topology = &self.plan.topology;
+        let there = match topology.lookup(deletion.local.as_bytes()) {
+            Some(endpoint) => endpoint == created.endpoint,
+            None => topology.resolve(deletion.local.as_bytes(), false).is_ok_and(|all| all.contains(topology, created.endpoint)),
+        };
+        there
+            && find("C").is_none_or(|call| call.eq_ignore_ascii_case(&created.call))
+            && find("I").is_none_or(|named| named.eq_ignore_ascii_case(id))
+    }
+
+    /// What may and what must be connected now that all is quiet, against what is.
+    ///
+    /// # Panics
+    /// When a connection nobody was told of is there, one that was deleted, or one is missing.
+    pub fn check_connections(&self, present: &[(String, EndpointIndex)]) {
+        let present: BTreeMap<&str, EndpointIndex> = present.iter().map(|(id, endpoint)| (id.as_str(), *endpoint)).collect();
+        for (&id, &endpoint) in &present {
+            let created = self.created.get(id).unwrap_or_else(|| panic!("connection {id} on {endpoint:?} was told to nobody"));
+            assert_eq!(created.endpoint, endpoint, "connection {id} is on another endpoint");
+        }
+        for (id, created) in &self.created {
+            let covering = self.deletions().filter(|deletion| deletion.ended.is_some() && self.covers(deletion, id, created));
+            let (mut must_not, mut may_not) = (None, false);
+            for deletion in covering {
+                if created.ended <= deletion.received {
+                    must_not = Some(&deletion.text);
+                }
+                may_not |= deletion.ended.as_ref().is_none_or(|&(ended, _)| ended > created.received);
+            }
+            match (present.contains_key(id.as_str()), must_not) {
+                (true, Some(text)) => panic!("connection {id} is still there after {text}"),
+                (false, None) if !may_not => panic!("connection {id} of call {} on {:?} is gone", created.call, created.endpoint),
+                _ => {}
+            }
+        }
+    }
+
+    /// The final of a command, if one was sent: its code.
+    pub fn code(&self, agent: IpAddr, id: u32) -> Option<u16> {
+        self.transactions.get(&(agent, id)).map(|t| t.code).filter(|&code| code != 0)
+    }
+
+    /// How many commands came in, and how many of our own went out.
+    pub fn counts(&self) -> (usize, usize) {
+        (self.transactions.len(), self.own.len())
+    }
+
+    /// Forgets everything about connections: for scenarios in which the line takes them away.
+    pub fn forget_connections(&mut self) {
+        self.created.clear();
+    }
+}
+
+impl Reply {
+    /// The parameters of a command as an agent wrote it.
+    fn parameters_of(text: &str) -> Vec<(String, String)> {
+        let lines = text.lines().skip(1).take_while(|line| !line.trim().is_empty());
+        let parameter = |line: &str| line.split_once(':').map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned()));
+        lines.filter_map(parameter).collect()
+    }
+}

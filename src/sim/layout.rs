@@ -1,0 +1,125 @@
+//! Layouts of cores, and the plan and settings a simulated gateway starts from.
+
+use crate::proto::aggregate::Forms;
+use crate::proto::base::{AgentId, CoreId};
+use crate::proto::endpoint::{Encoding, Law};
+use crate::proto::plan::{AgentSettings, Limits, Plan, Settings, SpanPlan, Timers};
+use crate::proto::trunk::{FacilityPlan, Topology};
+use std::time::Duration;
+
+/// Which cores there are and what they do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Layout {
+    /// One core that does everything.
+    One,
+    /// Two cores that do everything.
+    Two,
+    /// Four cores that do everything.
+    Four,
+    /// One core moves datagrams, one owns the endpoints.
+    Split1,
+    /// One core moves datagrams, three own endpoints.
+    Split3,
+}
+
+impl Layout {
+    /// Every layout.
+    pub const ALL: [Layout; 5] = [Layout::One, Layout::Two, Layout::Four, Layout::Split1, Layout::Split3];
+
+    /// How many cores.
+    pub fn cores(self) -> u8 {
+        match self {
+            Layout::One => 1,
+            Layout::Two | Layout::Split1 => 2,
+            Layout::Four | Layout::Split3 => 4,
+        }
+    }
+
+    /// The cores that own endpoints.
+    pub fn owners(self) -> Vec<CoreId> {
+        let first = u8::from(matches!(self, Layout::Split1 | Layout::Split3));
+        (first..self.cores()).map(CoreId).collect()
+    }
+
+    /// The cores that receive datagrams.
+    pub fn receivers(self) -> Vec<CoreId> {
+        match self {
+            Layout::Split1 | Layout::Split3 => vec![CoreId(0)],
+            _ => self.owners(),
+        }
+    }
+}
+
+/// The plan of a gateway with these facilities: domain `tgw.example.net` and its address, 192.0.2.10 and 2001:db8::10, port 2427.
+pub fn plan(layout: Layout, facilities: &[FacilityPlan]) -> Plan {
+    let topology = Topology::new(facilities).expect("facilities of a simulation");
+    let spans = vec![SpanPlan { law: Law::Mu, agent: AgentId(0) }; topology.spans().len()];
+    Plan {
+        spans,
+        domains: vec![b"tgw.example.net"[..].into(), b"[192.0.2.10]"[..].into()],
+        listen: vec!["192.0.2.10:2427".parse().expect("address"), "[2001:db8::10]:2427".parse().expect("address")],
+        cores: layout.cores(),
+        owners: layout.owners(),
+        limits: Limits {
+            connections: topology.len() * 4,
+            connections_per_endpoint: 4,
+            blob_blocks: 4096,
+            entities: 64,
+            jobs: 256,
+            datagrams: 64,
+            messages_per_datagram: 32,
+            slice: 16,
+            datagram: 4400,
+            history_entries: 20_000,
+            history_bytes: 16 << 20,
+            own_commands: 128,
+        },
+        topology: topology.into(),
+    }
+}
+
+/// Settings with two agents, `ca1` at 192.0.2.1 and `ca2` at 192.0.2.2, and the default timers.
+pub fn settings() -> Settings {
+    let agent = |number: u8| AgentSettings {
+        name: format!("ca{number}"),
+        entity: format!("ca{number}@[192.0.2.{number}]:2727"),
+        domains: vec![format!("ca{number}.example.net")],
+        addresses: vec![[192, 0, 2, number].into()],
+        any_address: false,
+        notify: vec![([192, 0, 2, number], 2727).into()],
+        forms: Forms::default(),
+        ranges: false,
+        same_content: false,
+        refuse_while_restarting: false,
+        max_response: 4000,
+        delete_on_failure: true,
+    };
+    let (s, ms) = (Duration::from_secs, Duration::from_millis);
+    Settings {
+        agents: vec![agent(1), agent(2)],
+        encodings: [&b"PCMU"[..], b"PCMA"].into_iter().filter_map(Encoding::by_name).collect(),
+        timers: Timers {
+            history: s(30),
+            max: s(20),
+            max1: 5,
+            max2: 7,
+            rto_initial: ms(200),
+            rto_min: ms(100),
+            rto_max: s(4),
+            long_transaction: s(5),
+            transaction_limit: s(10),
+            provisional_after: ms(200),
+            vote: ms(500),
+            max_waiting_delay: None,
+            disconnected_initial: s(15),
+            disconnected_min: s(15),
+            disconnected_max: s(600),
+            alarm_declare: ms(2500),
+            alarm_clear: s(10),
+            alarm_merge: ms(200),
+            shutdown_grace: s(5),
+        },
+        overload_enter: ms(20),
+        overload_leave: ms(5),
+    }
+}
