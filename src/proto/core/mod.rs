@@ -13,6 +13,7 @@ mod command;
 mod datagrams;
 mod envelope;
 mod everywhere;
+pub mod exercise;
 mod halves;
 mod jobs;
 mod lead;
@@ -26,7 +27,7 @@ mod respond;
 pub use announce::Announcement;
 pub use envelope::{Envelope, JobId, Message, SINGLE};
 pub use lead::Administration;
-pub use operator::{Answer, Ask, ConnectionView, CoreView, EndpointView, FacilitiesView, Request, StateFilter, TransactionsView};
+pub use operator::{Answer, Ask, ConnectionView, CoreView, EndpointView, FacilitiesView, Request, SpanView, StateFilter, TransactionsView};
 pub use outside::{Frames, Origin, Outside, Turn};
 
 use crate::proto::base::{CoreId, Counter, Counters, NameKey, Rng, Time};
