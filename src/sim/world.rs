@@ -140,6 +140,9 @@ pub trait Actor {
 
     /// What it waits for, for a message.
     fn pending(&self) -> String;
+
+    /// What became of its commands, for a message.
+    fn summary(&self) -> String;
 }
 
 enum Event {
@@ -453,6 +456,11 @@ impl World {
         self.agents.push(agent);
     }
 
+    /// Takes all agents away; what comes for them is mail from now on.
+    pub fn clear_agents(&mut self) {
+        self.agents.clear();
+    }
+
     /// The agents.
     pub fn agents(&mut self) -> &mut [Box<dyn Actor>] {
         &mut self.agents
@@ -625,10 +633,12 @@ impl World {
             }
             Event::ToAgent(mail) => self.deliver(mail),
             Event::Turn(core) => self.turn(core, at),
-            Event::Poll(agent) => {
+            Event::Poll(place) => {
                 let mut out = Vec::new();
-                self.agents[agent].poll(self.now, &mut out);
-                self.after_agent(agent, out);
+                if let Some(agent) = self.agents.get_mut(place) {
+                    agent.poll(self.now, &mut out);
+                    self.after_agent(place, out);
+                }
             }
         }
         true

@@ -341,7 +341,6 @@ fn o25_own_transaction_ids_are_never_given_twice() {
         let ids: std::collections::HashSet<u32> = rsips(w).iter().filter(|c| c.line.starts_with("DLCX")).map(|c| c.id).collect();
         assert_eq!(ids.len(), 120);
         assert!(ids.iter().all(|id| (1..=999_999_999).contains(id)));
-        w.journal().forget_connections();
     });
 }
 

@@ -6,6 +6,7 @@ mod datagrams;
 mod everywhere;
 mod field_bugs;
 mod pairs;
+mod random;
 mod restart;
 mod settings;
 mod slow_card;

@@ -150,7 +150,6 @@ fn a_span_that_fails_takes_its_calls_with_it() {
         let mut expected = lost.clone();
         expected.sort();
         assert_eq!(deleted, expected, "{layout:?}");
-        w.journal().forget_connections();
         assert!(matches!(w.ask("CRCX", "ds/ds1-3/1", &["C: A1", "M: recvonly"]).code, Some(501 | 531)));
         assert_eq!(w.ask("AUEP", "ds/ds1-3/1", &["F: RM"]).get("RM"), Some("forced"));
         assert_eq!(w.connections().iter().map(|(id, _)| id).collect::<Vec<_>>(), [&kept]);

@@ -52,7 +52,8 @@ impl Core {
             Seen::New { superseded } => superseded,
             Seen::Running(handle) => {
                 self.counters.add(Counter::CommandsRepeatedRunning);
-                self.respond_provisional(turn, received, handle, id);
+                let preface = self.preface(verb, name, 100);
+                self.respond_provisional(turn, received, handle, id, preface);
                 return self.finish(message);
             }
             Seen::Finished { handle, body } => {
@@ -71,12 +72,12 @@ impl Core {
         }
         if verb == Some(Verb::Crcx) && self.detector.refuse_new() {
             self.counters.add(Counter::OverloadRefused);
-            return self.refuse_unremembered(turn, received, id, mgcp::OVERLOADED);
+            return self.refuse_unremembered(turn, received, (verb, id, name), mgcp::OVERLOADED);
         }
         let class = if verb == Some(Verb::Dlcx) { Class::Release } else { Class::Ordinary };
         let Ok(handle) = self.history.begin(turn.now, &Start { command: known, agent, class, room: room as u16 }) else {
             self.counters.add(Counter::HistoryFull);
-            return self.refuse_unremembered(turn, received, id, mgcp::HISTORY_FULL);
+            return self.refuse_unremembered(turn, received, (verb, id, name), mgcp::HISTORY_FULL);
         };
         self.counters.add(Counter::CommandsNew);
         if self.restart_first(turn, received, handle, verb, id, name) {
@@ -291,16 +292,23 @@ impl Core {
         self.jobs.insert(job).ok_or(mgcp::TOO_MANY_WAITING)
     }
 
-    /// A refusal that leaves no trace: the repeat is tried afresh (409).
+    /// A refusal that leaves no trace: the repeat is tried afresh (409; 405 while the agent has not been told of the endpoint).
     fn refuse_unremembered<F: Frames, O: Outside>(
         &mut self,
         turn: &mut Turn<'_, F, O>,
         received: Received,
-        id: TransactionId,
-        refused: Refused,
+        (verb, id, name): (Option<Verb>, TransactionId, &[u8]),
+        mut refused: Refused,
     ) {
+        let mut preface = self.preface(verb, name, refused.code);
+        if let Preface::Endpoint(endpoint) = preface
+            && self.calls.endpoints.get(endpoint).is_some_and(|state| state.announcement == Told::Waiting && state.service.in_service)
+        {
+            self.trigger_restart(turn, endpoint);
+            (refused, preface) = (mgcp::RESTARTING, Preface::None);
+        }
         let outcome = Outcome::Refused(refused);
-        self.respond(turn, Final { received, handle: None, id, preface: Preface::None, outcome: &outcome });
+        self.respond(turn, Final { received, handle: None, id, preface, outcome: &outcome });
         self.finish(received.message);
     }
 
