@@ -312,6 +312,8 @@ impl Core {
             self.calls.endpoints.blobs.unreserve(std::mem::take(&mut share.reserved));
         }
         let Some(range) = self.next_range(&selection) else { return Ok(None) };
+        let received = Received::of(turn, message)?;
+        let domain = mgcp::domain_of(&self.plan, &command.endpoint)?;
         let mut entity = None;
         for endpoint in range.iter() {
             if !self.calls.endpoints.owns(endpoint) {
@@ -326,6 +328,7 @@ impl Core {
                 Change::Configure(plan) => configure::apply(&mut self.calls, endpoint, *plan),
                 Change::Request(plan) => entity = request::apply(&mut self.calls, endpoint, plan, command).or(entity),
             }
+            self.note_success(received, endpoint, domain);
         }
         if let Some((agent, port)) = entity {
             // Every core says the same of its own endpoints, so that the range may name those of others too.
