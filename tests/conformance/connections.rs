@@ -31,6 +31,7 @@ fn connection_identifiers_do_not_return() {
     each_layout(|w| {
         let mut seen = std::collections::HashSet::new();
         for n in 0..300 {
+            w.take_mail();
             let made = w.ask("CRCX", ["ds/ds1-2/1", "ds/ds1-3/1"][n % 2], &["C: A1", "M: recvonly"]);
             let id = connection(&made);
             assert!((1..=32).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_hexdigit() && !b.is_ascii_lowercase()));

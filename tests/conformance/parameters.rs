@@ -60,6 +60,7 @@ fn every_verb_has_its_parameters() {
                 names.iter().map(|name| format!("{name}: {}", if *name == "I" { id } else { value(name) })).collect()
             };
             let ask = |w: &mut World, names: &[&str]| {
+                w.take_mail();
                 assert_eq!(code(w, "DLCX", "*", &[]), 250);
                 let id = create(w, NAME, "A1");
                 let lines = compose(&id, names);
