@@ -136,6 +136,7 @@ impl Core {
         let verb = command.verb;
         let audit = matches!(verb, Verb::Auep | Verb::Aucx);
         let target = self.target(received.message.agent, &command.endpoint)?;
+        mgcp::packages_supported(command)?;
         let endpoint = match target {
             Target::One(endpoint) => endpoint,
             Target::Many(selection) => return self.execute_many(turn, received, handle, command, selection),
@@ -245,7 +246,11 @@ impl Core {
         id: TransactionId,
         name: &[u8],
     ) -> bool {
-        let Some(verb) = verb.filter(|verb| !matches!(verb, Verb::Auep | Verb::Aucx)) else { return false };
+        if matches!(verb, Some(Verb::Auep | Verb::Aucx)) {
+            return false;
+        }
+        // An unknown verb will be refused, but the answer is one the agent may not see first either.
+        let verb = verb.unwrap_or(Verb::Mesg);
         let Some(endpoint) = self.plan.topology.lookup(local_of(name)) else { return false };
         let Some(state) = self.calls.endpoints.get(endpoint) else { return false };
         if state.announcement == Told::Done || !state.service.in_service {
@@ -315,7 +320,7 @@ impl Core {
     /// What goes in front of a response with `code` to a command for `name`: the restart of its endpoint, unless it is an audit or
     /// one of the refusals that may be seen before (G-RST-03).
     fn preface(&self, verb: Option<Verb>, name: &[u8], code: u16) -> Preface {
-        if matches!(verb, None | Some(Verb::Auep | Verb::Aucx)) || mgcp::before_restart(code) {
+        if matches!(verb, Some(Verb::Auep | Verb::Aucx)) || mgcp::before_restart(code) {
             return Preface::None;
         }
         match self.plan.topology.lookup(local_of(name)) {
