@@ -141,7 +141,7 @@ impl Core {
             let Some(job) = self.jobs.remove(id) else { return };
             let Owner::Here(handle) = job.owner else { continue };
             let started = self.parsed(turn, job.received.message, |core, turn, command| {
-                core.start(turn, job.received, handle, command);
+                core.start(turn, job.received, handle, command, job.endpoint);
                 Ok(())
             });
             if let Err(refused) = started {

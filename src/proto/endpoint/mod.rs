@@ -24,6 +24,9 @@ use std::net::SocketAddr;
 /// The most connections one endpoint can have (configuration may allow fewer).
 pub const CONNECTIONS_PER_ENDPOINT: usize = 4;
 
+/// Endpoints that share one entry of the index by endpoint.
+const CHUNK: usize = 16;
+
 /// The coding of a DS0 on the line (`B: e:`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Law {
@@ -199,6 +202,9 @@ pub struct PoolLimits {
 pub struct Endpoints {
     /// Where each span's endpoints start in `list`, ordered by first endpoint.
     spans: Vec<(EndpointRange, u32)>,
+    /// For each [`CHUNK`] of endpoints, the first of `spans` that ends behind its start: every command looks its endpoint up several
+    /// times, and a search among thousands of spans would cost more each time than the endpoint itself.
+    chunks: Vec<u32>,
     list: Vec<Endpoint>,
     idle: IdleSet,
     /// The connections of all of them.
@@ -219,8 +225,13 @@ impl Endpoints {
             list.extend(span.range.iter().map(|_| Endpoint::new(span.law, span.agent)));
         }
         let idle = IdleSet::new(list.len());
+        let mut chunks = Vec::new();
+        for (index, (range, _)) in starts.iter().enumerate() {
+            chunks.resize(chunks.len().max((range.first.saturating_add(range.count) as usize).div_ceil(CHUNK)), index as u32);
+        }
         Endpoints {
             spans: starts,
+            chunks,
             list,
             idle,
             connections: Connections::new(limits.connections, seed),
@@ -347,9 +358,10 @@ impl Endpoints {
 
     #[inline]
     fn place(&self, endpoint: EndpointIndex) -> Option<usize> {
-        // The last span that starts at or before the endpoint.
-        let after = self.spans.partition_point(|(range, _)| range.first <= endpoint.0);
-        let (range, start) = self.spans.get(after.checked_sub(1)?)?;
+        let from = *self.chunks.get(endpoint.0 as usize / CHUNK)?;
+        // A span has at least as many endpoints as a chunk, so the second one is the last to ask.
+        let (range, start) =
+            self.spans.get(from as usize..)?.iter().find(|(range, _)| endpoint.0 < range.first.saturating_add(range.count))?;
         range.contains(endpoint).then(|| (start + (endpoint.0 - range.first)) as usize)
     }
 }
@@ -368,6 +380,17 @@ mod tests {
         let endpoints = endpoints();
         assert!(endpoints.owns(EndpointIndex(0)) && endpoints.owns(EndpointIndex(71)));
         assert!(!endpoints.owns(EndpointIndex(24)) && !endpoints.owns(EndpointIndex(72)));
+        for (first, count) in [(0, 1), (3, 40), (50, 1), (51, 5), (200, 33), (u32::MAX - 3, 3)] {
+            let spans: Vec<OwnedSpan> = [(0, 1), (3, 40), (50, 1), (51, 5), (200, 33)]
+                .map(|(first, count)| OwnedSpan { range: EndpointRange { first, count }, law: Law::Mu, agent: AgentId(0) })
+                .into();
+            let endpoints = Endpoints::new(&spans, PoolLimits { connections: 1, blob_blocks: 1, entities: 1 }, 7);
+            let range = EndpointRange { first, count };
+            for endpoint in range.iter() {
+                let known = spans.iter().any(|span| span.range.contains(endpoint));
+                assert_eq!(endpoints.owns(endpoint), known, "{endpoint:?}");
+            }
+        }
     }
 
     #[test]
