@@ -80,7 +80,9 @@ impl Gateway {
             ports.push(port);
             let part = parts.take(core, core_plan.role);
             let (plan, settings, ready) = (plan.clone(), settings.clone(), ready_sender.clone());
-            let (kind, cpu, spin) = (transport.kind, usize::from(core_plan.cpu), spin(config.cores.busy_poll));
+            // A shard has no sockets: its transport only sleeps, and io_uring has nothing to do without sockets.
+            let kind = if core_plan.role == Role::Shard { Kind::Mmsg } else { transport.kind };
+            let (cpu, spin) = (usize::from(core_plan.cpu), spin(config.cores.busy_poll));
             let card = sim_card(config, &plan, core)?;
             let seed = entropy::seed().context("no randomness from the kernel")?[0];
             let thread = std::thread::Builder::new().name(format!("core-{}", core.0));
@@ -208,10 +210,10 @@ impl Parts {
         }
         let mut outboxes: Vec<Vec<Option<Outbox>>> = (0..cores).map(|_| (0..cores).map(|_| None).collect()).collect();
         let mut inboxes: Vec<Vec<_>> = (0..cores).map(|_| Vec::new()).collect();
-        for from in 0..cores {
+        for (from, outboxes) in outboxes.iter_mut().enumerate() {
             for to in (0..cores).filter(|&to| to != from) {
                 let (sender, receiver) = ring::pair(RING);
-                outboxes[from][to] = Some(Outbox { ring: sender, waker: wakers[to].clone() });
+                outboxes[to] = Some(Outbox { ring: sender, waker: wakers[to].clone() });
                 inboxes[to].push((CoreId(from as u8), receiver));
             }
         }
@@ -264,7 +266,7 @@ fn spin(busy_poll: BusyPoll) -> Spin {
 }
 
 /// The card of one core: a simulated one, for all the spans it owns; a T3 is the lead core's.
-fn sim_card(config: &Config, plan: &Plan, core: CoreId) -> Result<SimCard> {
+pub(super) fn sim_card(config: &Config, plan: &Plan, core: CoreId) -> Result<SimCard> {
     let owned: Vec<_> = plan.owned_spans(core).map(|span| span.range).collect();
     let mine = |facility: &Facility| match facility {
         Facility::T3(_) => plan.lead() == core,
@@ -285,7 +287,7 @@ fn sim_card(config: &Config, plan: &Plan, core: CoreId) -> Result<SimCard> {
 }
 
 /// The plan of the machines, from the plan of the machine.
-fn plan(config: &Config, layout: &config::Plan) -> Result<Plan> {
+pub(super) fn plan(config: &Config, layout: &config::Plan) -> Result<Plan> {
     let kind = |kind| match kind {
         SpanKind::T3 => FacilityKind::T3,
         SpanKind::T1 => FacilityKind::T1,

@@ -82,7 +82,12 @@ impl Cores {
 
     /// Asks every core that owns endpoints, all at once, in the order of the cores.
     pub fn ask_owners(&self, ask: &Ask) -> Vec<(CoreId, Result<Answer, Silent>)> {
-        let asked = self.plan.owners.iter().map(|&core| {
+        self.ask_each(&self.plan.owners, ask)
+    }
+
+    /// Asks each of these cores, all at once, in their order.
+    pub fn ask_each(&self, cores: &[CoreId], ask: &Ask) -> Vec<(CoreId, Result<Answer, Silent>)> {
+        let asked = cores.iter().map(|&core| {
             let (sender, receiver) = bounded(1);
             (core, self.send(core, ask.clone(), sender).map(|()| receiver))
         });
@@ -115,12 +120,14 @@ impl Cores {
     /// # Errors
     /// The first core whose inbox is full; the others have them.
     pub fn set_settings(&self, settings: &Arc<Settings>) -> Result<(), Silent> {
-        let full = self.ports.iter().filter(|port| {
-            let sent = port.inbox.try_send(ToCore::Settings(settings.clone())).is_ok();
+        let mut result = Ok(());
+        for port in &self.ports {
+            if port.inbox.try_send(ToCore::Settings(settings.clone())).is_err() {
+                result = result.and(Err(Silent(port.core)));
+            }
             port.waker.wake();
-            !sent
-        });
-        full.map(|port| port.core).last().map_or(Ok(()), |core| Err(Silent(core)))
+        }
+        result
     }
 
     /// Cores that have not gone round their loop for longer than `limit`.

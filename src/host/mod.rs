@@ -1,13 +1,15 @@
-//! The machine-facing half: cores, frames, rings, sockets, clocks.
+//! The machine-facing half: cores, frames, rings, sockets, clocks, the control loop.
 //!
 //! `unsafe` lives in [`frame`] and in `transport::{sys, mmsg, uring}` only, behind safe surfaces.
 
 pub mod boot;
 pub mod clock;
+pub mod control;
 pub mod core_loop;
 pub mod cores;
 pub mod cpu;
 pub mod entropy;
 pub mod frame;
 pub mod ring;
+pub mod run;
 pub mod transport;

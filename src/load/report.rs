@@ -354,13 +354,19 @@ fn write_generator(out: &mut String, facts: &Facts) -> std::fmt::Result {
     if facts.generator_limited() {
         writeln!(out, "  the generator was at its limit or had no CPU: the figures are bounds for the gateway, not measurements")?;
     }
-    if facts.starved + facts.unsent > 0 {
-        writeln!(
+    match facts.kind {
+        Loop::Rate(_) if facts.starved > 0 => writeln!(
             out,
-            "starved: {} commands waited for a free endpoint, {} never went out: more endpoints, a lower rate or a shorter hold are needed; \
-             latencies include the waiting",
-            facts.starved, facts.unsent
-        )?;
+            "starved: {} commands waited for a free endpoint, and their latency counts it: rate x hold needs more endpoints, or the gateway stalled",
+            facts.starved
+        )?,
+        Loop::Window(_) if facts.starved > 0 => {
+            writeln!(out, "starved: {} times no endpoint was free to fill the window", facts.starved)?;
+        }
+        _ => {}
+    }
+    if facts.unsent > 0 {
+        writeln!(out, "{} commands were due and had not gone out when the time was over", facts.unsent)?;
     }
     Ok(())
 }

@@ -108,6 +108,24 @@ fn a_deletion_ends_a_creation_under_way() {
     }
 }
 
+/// A deletion covers what it names: another call's creation on the same endpoint goes on (G-TXN-07, G-TXN-09).
+#[test]
+fn a_deletion_leaves_the_commands_of_other_calls_alone() {
+    each_layout(|w| {
+        let old = format!("I: {}", create(w, "ds/ds1-2/1", "A1"));
+        w.order_cards(CardOrder::Delay(100));
+        let id = w.command("CRCX", "ds/ds1-2/1", &["C: B1", "M: recvonly"]);
+        let pair = w.command("CRCX", "ds/ds1-2/1", &["C: B2", "M: sendrecv", "Z2: ds/ds1-3/1@tgw.example.net"]);
+        w.run_for(50 * MS);
+        assert_eq!(w.ask("DLCX", "ds/ds1-2/1", &["C: A1", &old]).code, Some(250));
+        assert_eq!(w.ask("DLCX", "ds/ds1-2/1", &["C: A1"]).code, Some(250));
+        assert_eq!(w.ask("DLCX", "ds/ds1-2/*", &["C: A1"]).code, Some(250));
+        assert_eq!((w.final_of(id).code, w.final_of(pair).code), (Some(200), Some(200)));
+        assert_eq!(w.connections().len(), 3);
+        w.run_for(30 * S);
+    });
+}
+
 /// G-TXN-08: the older command stays aborted even when the newer one fails.
 #[test]
 fn a_newer_modification_ends_the_older_one() {

@@ -1,4 +1,4 @@
-//! The few system calls the transports need that neither `std` nor `socket2` wraps.
+//! The few system calls the host needs that neither `std` nor `socket2` wraps.
 
 use std::io;
 use std::mem;
@@ -30,4 +30,20 @@ pub(super) fn event() -> io::Result<OwnedFd> {
     }
     // SAFETY: a descriptor the kernel just made and nobody else knows.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// The user a Unix socket's peer ran as when it connected (SO_PEERCRED).
+pub(in crate::host) fn peer_user(socket: BorrowedFd<'_>) -> io::Result<u32> {
+    let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut length = mem::size_of_val(&peer) as libc::socklen_t;
+    let place = (&raw mut peer).cast();
+    // SAFETY: the kernel writes at most `length` bytes to `peer`, both alive through the call; it checks the rest.
+    let result = unsafe { libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED, place, &mut length) };
+    if result == 0 { Ok(peer.uid) } else { Err(io::Error::last_os_error()) }
+}
+
+/// The user this process acts as.
+pub(in crate::host) fn effective_user() -> u32 {
+    // SAFETY: takes no pointers and cannot fail.
+    unsafe { libc::geteuid() }
 }

@@ -47,6 +47,8 @@ failures! {
     ConnectionAuditDiffers = "connection audit differs from the call",
     /// The pattern could not be cleared.
     NotCleared = "pattern could not be cleared",
+    /// The gateway answered nothing any more while calls were being ended, so that the audit at the end was given up.
+    Silent = "gateway fell silent; what is left is unknown",
     /// A connection was left at the end.
     ConnectionLeft = "connection left at the end",
 }

@@ -168,6 +168,10 @@ pub struct Agent {
     disturbed: bool,
     left: bool,
     cleared: bool,
+    /// When anything came from the gateway last.
+    heard: Time,
+    /// Whether the gateway answered nothing since a command that was lost after the run.
+    silent: bool,
     /// Places of names whose clearing was refused for the time being.
     uncleared: Vec<u32>,
     clearing_attempts: usize,
@@ -199,6 +203,8 @@ impl Agent {
             disturbed: false,
             left: false,
             cleared: true,
+            heard: Time::ZERO,
+            silent: false,
             uncleared: Vec::new(),
             clearing_attempts: 0,
             calls: Calls::new(&settings.endpoints, settings.hold, rng.fork("calls")),
@@ -275,6 +281,7 @@ impl Agent {
             return;
         }
         self.transactions.heard(from);
+        self.heard = now;
         for (range, peek) in peek::split(datagram) {
             let Some(message) = datagram.get(range) else { continue };
             match peek {
@@ -293,7 +300,7 @@ impl Agent {
     pub fn poll(&mut self, now: Time, out: &mut impl FnMut(SocketAddr, &[u8]), observer: &mut impl Observer) {
         self.answers.poll(out);
         self.advance(now);
-        let Agent { transactions, calls, phase, cleared, .. } = self;
+        let Agent { transactions, calls, phase, cleared, heard, silent, .. } = self;
         transactions.poll(now, out, &mut |ended| {
             observer.ended(now, &ended, None);
             let _ = calls.handle_final(now, ended.token, None);
@@ -302,6 +309,10 @@ impl Agent {
                 observer.failed(Failure::NotCleared, b"no final response");
             } else {
                 observer.failed(Failure::NoFinalResponse, calls.name(ended.token));
+            }
+            if *phase > Phase::Running && *heard < ended.sent && !*silent {
+                *silent = true;
+                observer.failed(Failure::Silent, b"");
             }
         });
         // A loss may have been the last thing the phase waited for.
@@ -335,6 +346,7 @@ impl Agent {
             let may_send = self.transactions.in_flight() < window;
             let sent = match self.phase {
                 Phase::Running | Phase::Done => return,
+                _ if self.silent => false,
                 _ if !may_send => return,
                 Phase::Clearing | Phase::Sweeping => self.clear_next(now),
                 Phase::Standing => self.stand_next(now),
@@ -348,6 +360,7 @@ impl Agent {
                 return;
             }
             match self.phase {
+                _ if self.silent => self.enter(Phase::Done),
                 Phase::Clearing if !self.cleared => self.enter(Phase::Done),
                 Phase::Clearing => self.enter(Phase::Standing),
                 Phase::Standing => self.enter(Phase::Running),

@@ -45,6 +45,8 @@ struct World {
     delay: Duration,
     /// The addresses at which the gateway does not listen.
     dead: Vec<u16>,
+    /// When all of them die.
+    dies_at: Time,
     in_transit: BinaryHeap<Reverse<Transit>>,
     sequence: u64,
     digest: u64,
@@ -77,6 +79,7 @@ impl World {
             duplicate: 0,
             delay: Duration::from_millis(1),
             dead: Vec::new(),
+            dies_at: Time::NEVER,
             in_transit: BinaryHeap::new(),
             sequence: 0,
             digest: 0,
@@ -98,15 +101,15 @@ impl World {
         }
     }
 
-    /// Starts a command each `gap` until `end`, winds down, and runs until the agent is done.
-    fn run(&mut self, gap: Duration, end: Time) {
+    /// Starts a command each `gap` until `end`, winds down, and runs until the agent is done; gives when that is.
+    fn run(&mut self, gap: Duration, end: Time) -> Time {
         let mut now = Time::ZERO;
         let mut next_start = Time::ZERO;
         for _ in 0..2_000_000 {
             let mut sent = Vec::new();
             self.agent.poll(now, &mut |to, bytes| sent.push((to.port(), bytes.to_vec())), &mut self.seen);
             for (port, bytes) in sent {
-                if !self.dead.contains(&port) {
+                if !self.dead.contains(&port) && now < self.dies_at {
                     self.transmit(now, true, &bytes);
                 }
             }
@@ -150,6 +153,7 @@ impl World {
         }
         assert_eq!(self.agent.phase(), Phase::Done);
         assert_eq!(self.agent.in_flight(), 0);
+        now
     }
 
     fn connections_left(&self) -> usize {
@@ -236,6 +240,15 @@ fn a_gateway_that_is_not_there_ends_the_run() {
     world.dead.push(2427);
     world.run(GAP, END);
     assert_eq!(world.seen.failures, [Failure::NotCleared]);
+}
+
+#[test]
+fn a_gateway_that_dies_is_not_waited_for_endlessly() {
+    let mut world = World::new(5, Script::default(), |s| s.hold = Duration::from_millis(10));
+    world.dies_at = Time::from_millis(2_990);
+    let done = world.run(GAP, END);
+    assert!(done < END + Duration::from_secs(40), "{done:?}");
+    assert_eq!(world.seen.failures.iter().filter(|f| **f == Failure::Silent).count(), 1);
 }
 
 #[test]

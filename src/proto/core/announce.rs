@@ -2,12 +2,13 @@
 //! (RFC 3435 4.4.6, 4.4.7; G-RST-03, G-RST-05).
 
 use super::jobs::{Owner, Wait};
+use super::media::Covered;
 use super::outside::{Frames, Outside, Turn};
 use super::{Core, Envelope};
 use crate::proto::aggregate::Pattern;
 use crate::proto::base::{AgentId, EndpointIndex, EndpointRange, Time, TransactionId};
 use crate::proto::codec::mgcp::Writer;
-use crate::proto::endpoint::{Announcement as Told, RestartMethod, Service};
+use crate::proto::endpoint::{Announcement as Told, EntityId, RestartMethod, Service};
 use crate::proto::mgcp::{self, Outcome, Restart, delete};
 use crate::proto::plan::Plan;
 use crate::proto::trunk::Cursor;
@@ -132,11 +133,15 @@ impl Core {
         loop {
             let endpoints = &self.calls.endpoints;
             let ready = |endpoint| endpoints.get(endpoint).is_some_and(|state| state.announcement != Told::Waiting);
-            let Some(id) = self.jobs.find(|job| matches!(job.wait, Wait::Restart(endpoint) if ready(endpoint))) else { return };
+            let waits = self.jobs.iter().filter(|(_, job)| matches!(job.wait, Wait::Restart(endpoint) if ready(endpoint)));
+            // In the order in which they came.
+            let Some((id, _)) = waits.min_by_key(|(id, job)| (job.received.origin.arrival, job.received.message.start, id.slot)) else {
+                return;
+            };
             let Some(job) = self.jobs.remove(id) else { return };
             let Owner::Here(handle) = job.owner else { continue };
             let started = self.parsed(turn, job.received.message, |core, turn, command| {
-                core.start(turn, job.received, handle, command);
+                core.start(turn, job.received, handle, command, job.endpoint);
                 Ok(())
             });
             if let Err(refused) = started {
@@ -148,7 +153,8 @@ impl Core {
     /// Asks the lead core to announce the restart of `endpoint` now, unless that is done or on its way (G-RST-01).
     pub(super) fn trigger_restart<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, endpoint: EndpointIndex) {
         if self.calls.endpoints.get(endpoint).is_some_and(|state| state.announcement == Told::Waiting) {
-            self.must_tell(turn, self.plan.lead(), Envelope::Trigger { endpoint });
+            // What anybody may send must not pile up before a stalled core: the next command asks again.
+            self.tell(turn, self.plan.lead(), Envelope::Trigger { endpoint });
         }
     }
 
@@ -159,15 +165,14 @@ impl Core {
             let Some(state) = self.calls.endpoints.get_mut(endpoint) else { continue };
             let before = std::mem::replace(&mut state.service, service);
             if before.in_service && !service.in_service {
-                self.abort_at(turn, endpoint);
+                self.abort_at(turn, endpoint, Covered::Call(None));
                 self.lose_connections(turn, endpoint, service.reason);
-                self.calls.endpoints.reset(endpoint);
             }
-            if !before.in_service
-                && service.in_service
-                && let Some(state) = self.calls.endpoints.get_mut(endpoint)
-            {
-                state.announcement = Told::Waiting;
+            if !before.in_service && service.in_service {
+                self.reset(turn, endpoint);
+                if let Some(state) = self.calls.endpoints.get_mut(endpoint) {
+                    state.announcement = Told::Waiting;
+                }
             }
             self.calls.endpoints.refresh_idle(endpoint);
             self.note_idle(turn, endpoint);
@@ -192,6 +197,14 @@ impl Core {
                 }
             }
         }
+    }
+
+    /// Back to the state after a restart. The lead core is told that the notified entity is the provisioned one again (G-RST-12).
+    pub(super) fn reset<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, endpoint: EndpointIndex) {
+        let named = self.calls.endpoints.get(endpoint).filter(|state| state.entity != EntityId::PROVISIONED);
+        let provisioned = named.map(|state| (state.provisioned, 0));
+        self.calls.endpoints.reset(endpoint);
+        self.note_entity(turn, endpoint, provisioned);
     }
 
     fn lose_connections<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, endpoint: EndpointIndex, reason: u16) {

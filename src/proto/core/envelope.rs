@@ -100,14 +100,23 @@ pub enum Envelope {
         /// The command.
         message: Message,
     },
-    /// To the owner of a half that was made: its other half, or nothing: take it down again.
+    /// To the owner of a second half: the first one is there too. Answered by Applied, or TryFailed when the half is gone.
     Join {
-        /// The half.
+        /// The coordinator's job.
+        job: JobId,
+        /// The second half.
         endpoint: EndpointIndex,
         /// Its connection.
         connection: ConnectionId,
-        /// The other half.
-        other: Option<(EndpointIndex, ConnectionId)>,
+        /// The first half.
+        other: (EndpointIndex, ConnectionId),
+    },
+    /// To the owner of a connection that was made for a command which failed meanwhile: take it down.
+    TakeDown {
+        /// Its endpoint.
+        endpoint: EndpointIndex,
+        /// It.
+        connection: ConnectionId,
     },
     /// The agent has these responses.
     Confirm {

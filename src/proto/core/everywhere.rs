@@ -11,12 +11,13 @@ use super::command::Step;
 use super::envelope::{Envelope, JobId, Message};
 use super::jobs::Owner;
 use super::jobs::{Job, Wait};
+use super::media::Covered;
 use super::outside::{Frames, Outside, Turn};
 use super::receive::Received;
 use super::respond::{Final, Preface};
 use crate::proto::base::{CoreId, Counter, EndpointRange, HexId, Time};
 use crate::proto::codec::mgcp::{Command, Verb};
-use crate::proto::endpoint::Announcement as Told;
+use crate::proto::endpoint::{Announcement as Told, Blobs, EntityId};
 use crate::proto::mgcp::request::{self, RequestPlan};
 use crate::proto::mgcp::{self, Outcome, Refused, configure, delete};
 use crate::proto::transaction::history;
@@ -32,9 +33,23 @@ struct Share {
     job: JobId,
     message: Message,
     phase: Phase,
+    /// What is to be done, once the command was read.
+    work: Option<Work>,
+}
+
+/// The command as it was read when the share began: a change of settings meanwhile cannot make a commit fail.
+#[derive(Clone, Copy)]
+struct Work {
+    received: Received,
+    domain: u8,
+    selection: Selection,
+    change: Change,
     cursor: Cursor,
-    /// Blocks kept free for what a commit will store.
+    /// Blocks kept free for digit maps, and how many one takes.
     reserved: u32,
+    blocks: u32,
+    /// The notified entity of the command, kept in its table until the share is done.
+    entity: EntityId,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -65,6 +80,7 @@ impl Shares {
 }
 
 /// What a share does to each endpoint.
+#[derive(Clone, Copy)]
 enum Change {
     Delete(Option<HexId>),
     Configure(configure::ConfigurePlan),
@@ -177,6 +193,10 @@ impl Core {
             Wait::Applying(cores) => {
                 self.jobs.wait(id, Wait::Applying(cores - 1), Time::NEVER);
             }
+            Wait::Joining(slot, plan, first, second) => {
+                self.jobs.remove(id);
+                self.halves_joined(turn, &job, slot, plan, first, second);
+            }
             Wait::Late(answers) => self.one_answer_less(id, &job, answers),
             _ => self.counters.add(Counter::EnvelopeStray),
         }
@@ -197,7 +217,9 @@ impl Core {
         match current {
             Some(share) if commit && share.phase == Phase::Held => {
                 share.phase = Phase::Applying;
-                share.cursor = Cursor::default();
+                if let Some(work) = &mut share.work {
+                    work.cursor = Cursor::default();
+                }
                 self.handle_shares(turn);
                 return;
             }
@@ -232,19 +254,19 @@ impl Core {
     fn handle_share<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>) -> u32 {
         if self.shares.current.is_none() {
             let Some((core, job, message)) = self.shares.waiting.pop_front() else { return 0 };
-            self.shares.current = Some(Share { core, job, message, phase: Phase::Validating, cursor: Cursor::default(), reserved: 0 });
+            self.shares.current = Some(Share { core, job, message, phase: Phase::Validating, work: None });
         }
         let Some(share) = &self.shares.current else { return 0 };
         let (core, job, message) = (share.core, share.job, share.message);
         let phase = share.phase;
-        let step = self.parsed(turn, message, |core, turn, command| match phase {
-            Phase::Applying => core.apply_slice(turn, message, command),
-            Phase::Validating | Phase::Held => core.validate_slice(turn, message, command),
-        });
-        let applying = self.shares.current.as_ref().is_some_and(|share| share.phase == Phase::Applying);
+        let step = match phase {
+            Phase::Held => return 0,
+            Phase::Validating => self.validate_slice(turn, message),
+            Phase::Applying => Ok(self.apply_slice(turn, message)),
+        };
         match step {
             Ok(Some(endpoints)) => return endpoints,
-            Ok(None) if applying => {
+            Ok(None) if phase == Phase::Applying => {
                 self.drop_share();
                 self.note_calls(turn);
                 self.must_tell(turn, core, Envelope::Applied { job });
@@ -264,29 +286,56 @@ impl Core {
     }
 
     fn drop_share(&mut self) {
-        if let Some(share) = self.shares.current.take() {
-            self.calls.endpoints.blobs.unreserve(share.reserved);
+        if let Some(Work { reserved, entity, .. }) = self.shares.current.take().and_then(|share| share.work) {
+            let endpoints = &mut self.calls.endpoints;
+            endpoints.blobs.unreserve(reserved);
+            endpoints.entities.release(&mut endpoints.blobs, entity);
         }
     }
 
+    /// Reads the command and keeps what applying it will need.
+    fn begin_work<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, message: Message) -> Result<Work, Refused> {
+        let received = Received::of(turn, message)?;
+        self.parsed(turn, message, |core, _, command| {
+            let ranges = core.settings.agent(message.agent).is_some_and(|agent| agent.ranges);
+            let selection = core.plan.topology.resolve(command.endpoint.local, ranges).map_err(|_| mgcp::ENDPOINT_UNKNOWN)?;
+            let domain = mgcp::domain_of(&core.plan, &command.endpoint)?;
+            let change = match command.verb {
+                Verb::Dlcx => Change::Delete(command.call()?),
+                Verb::Epcf => Change::Configure(configure::validate(&core.calls, command)?),
+                _ => Change::Request(request::validate(&core.calls, command)?),
+            };
+            let (mut blocks, mut reserved) = (0, 0);
+            let mut entity = EntityId::PROVISIONED;
+            if let Change::Request(plan) = &change {
+                if let Some(Some(map)) = command.digit_map()? {
+                    blocks = Blobs::blocks_for(map.as_bytes().len());
+                    reserved = blocks.saturating_mul(core.calls.endpoints.count().min(selection.count(&core.plan.topology)));
+                }
+                entity = request::hold_entity(&mut core.calls, plan, command)?;
+            }
+            if !core.calls.endpoints.blobs.reserve(reserved) {
+                let endpoints = &mut core.calls.endpoints;
+                endpoints.entities.release(&mut endpoints.blobs, entity);
+                return Err(mgcp::NO_MEMORY_LEFT);
+            }
+            Ok(Work { received, domain, selection, change, cursor: Cursor::default(), reserved, blocks, entity })
+        })
+    }
+
     /// Checks the next endpoints: how many; `None` when all are checked.
-    fn validate_slice<F: Frames, O: Outside>(
-        &mut self,
-        turn: &mut Turn<'_, F, O>,
-        message: Message,
-        command: &Command<'_>,
-    ) -> Result<Option<u32>, Refused> {
-        let selection = self.selection(message, command)?;
-        let change = self.change(command)?;
-        if let Change::Request(_) = change {
-            let map = command.digit_map()?.flatten().map_or(0, |map| map.as_bytes().len());
-            self.reserve_maps(&selection, map)?;
+    fn validate_slice<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, message: Message) -> Result<Option<u32>, Refused> {
+        if self.shares.current.as_ref().is_some_and(|share| share.work.is_none()) {
+            let work = self.begin_work(turn, message)?;
+            if let Some(share) = &mut self.shares.current {
+                share.work = Some(work);
+            }
         }
-        let Some(range) = self.next_range(&selection) else { return Ok(None) };
+        let Some((range, work)) = self.next_range() else { return Ok(None) };
         for endpoint in range.iter() {
             let Some(state) = self.calls.endpoints.get(endpoint) else { continue };
             // Endpoints out of service count as having no connections (O-4).
-            if matches!(change, Change::Delete(_)) && !state.service.in_service {
+            if matches!(work.change, Change::Delete(_)) && !state.service.in_service {
                 continue;
             }
             let waiting = state.announcement == Told::Waiting;
@@ -300,74 +349,55 @@ impl Core {
     }
 
     /// Applies to the next endpoints: how many; `None` when all are done.
-    fn apply_slice<F: Frames, O: Outside>(
-        &mut self,
-        turn: &mut Turn<'_, F, O>,
-        message: Message,
-        command: &Command<'_>,
-    ) -> Result<Option<u32>, Refused> {
-        let selection = self.selection(message, command)?;
-        let change = self.change(command)?;
-        if let Some(share) = &mut self.shares.current {
-            self.calls.endpoints.blobs.unreserve(std::mem::take(&mut share.reserved));
-        }
-        let Some(range) = self.next_range(&selection) else { return Ok(None) };
-        let received = Received::of(turn, message)?;
-        let domain = mgcp::domain_of(&self.plan, &command.endpoint)?;
+    fn apply_slice<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, message: Message) -> Option<u32> {
+        let (range, work) = self.next_range()?;
+        // It was read before, so it can be read again.
+        let _ = self.parsed(turn, message, |core, turn, command| {
+            core.apply_to(turn, range, &work, command);
+            Ok(())
+        });
+        Some(range.count)
+    }
+
+    fn apply_to<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, range: EndpointRange, work: &Work, command: &Command<'_>) {
         let mut entity = None;
         for endpoint in range.iter() {
             if !self.calls.endpoints.owns(endpoint) {
                 continue;
             }
-            match &change {
+            match &work.change {
                 Change::Delete(call) => {
-                    self.abort_at(turn, endpoint);
+                    self.abort_at(turn, endpoint, Covered::Call(*call));
                     delete::disconnect_all(&mut self.calls, turn.now, endpoint, call.as_ref());
                     self.note_idle(turn, endpoint);
                 }
                 Change::Configure(plan) => configure::apply(&mut self.calls, endpoint, *plan),
-                Change::Request(plan) => entity = request::apply(&mut self.calls, endpoint, plan, command).or(entity),
+                Change::Request(plan) => {
+                    self.unreserve_one();
+                    entity = request::apply(&mut self.calls, endpoint, plan, command).or(entity);
+                }
             }
-            self.note_success(received, endpoint, domain);
+            self.note_success(work.received, endpoint, work.domain);
         }
         if let Some((agent, port)) = entity {
             // Every core says the same of its own endpoints, so that the range may name those of others too.
             self.must_tell(turn, self.plan.lead(), Envelope::Entity { range, agent, port });
         }
-        Ok(Some(range.count))
     }
 
-    fn selection(&self, message: Message, command: &Command<'_>) -> Result<Selection, Refused> {
-        let ranges = self.settings.agent(message.agent).is_some_and(|agent| agent.ranges);
-        self.plan.topology.resolve(command.endpoint.local, ranges).map_err(|_| mgcp::ENDPOINT_UNKNOWN)
-    }
-
-    fn change(&self, command: &Command<'_>) -> Result<Change, Refused> {
-        Ok(match command.verb {
-            Verb::Dlcx => Change::Delete(command.call()?),
-            Verb::Epcf => Change::Configure(configure::validate(&self.calls, command)?),
-            _ => Change::Request(request::validate(&self.calls, command)?),
-        })
-    }
-
-    /// Keeps room for a digit map of `length` bytes on each endpoint of the share, once.
-    fn reserve_maps(&mut self, selection: &Selection, length: usize) -> Result<(), Refused> {
-        let Some(share) = &mut self.shares.current else { return Ok(()) };
-        if length == 0 || share.reserved > 0 {
-            return Ok(());
+    /// The room kept for one endpoint's digit map is about to be used.
+    fn unreserve_one(&mut self) {
+        if let Some(work) = self.shares.current.as_mut().and_then(|share| share.work.as_mut()) {
+            let blocks = work.blocks.min(work.reserved);
+            work.reserved -= blocks;
+            self.calls.endpoints.blobs.unreserve(blocks);
         }
-        let endpoints = self.calls.endpoints.count().min(selection.count(&self.plan.topology));
-        let blocks = endpoints.saturating_mul(crate::proto::endpoint::Blobs::blocks_for(length));
-        if !self.calls.endpoints.blobs.reserve(blocks) {
-            return Err(mgcp::NO_MEMORY_LEFT);
-        }
-        share.reserved = blocks;
-        Ok(())
     }
 
     /// The next endpoints named, at most a slice of them, whoever owns them; `None` when there are no more.
-    fn next_range(&mut self, selection: &Selection) -> Option<EndpointRange> {
-        let share = self.shares.current.as_mut()?;
-        selection.next(&self.plan.topology, &mut share.cursor, self.plan.limits.slice.max(1))
+    fn next_range(&mut self) -> Option<(EndpointRange, Work)> {
+        let work = self.shares.current.as_mut()?.work.as_mut()?;
+        let range = work.selection.next(&self.plan.topology, &mut work.cursor, self.plan.limits.slice.max(1))?;
+        Some((range, *work))
     }
 }

@@ -1,8 +1,8 @@
 //! CreateConnection that needs another core: an any-of name whose free endpoint may be anywhere, and a second endpoint (`Z2:`).
 //!
 //! An any-of name is searched core by core, beginning at home; the core that finds a free endpoint makes the connection, so no two
-//! can choose the same one (G-SHD-04). Of a pair the second half is made first and stays unseen until the first half is there too;
-//! either both appear or none (G-CRX-08, G-SHD-06).
+//! can choose the same one (G-SHD-04). Of a pair the second half is made first, then the first; both stay unseen until the second
+//! one's core says that it is still there and shows it, then the first one appears: both or none (G-CRX-08, G-SHD-06).
 
 use super::Core;
 use super::command::Step;
@@ -10,11 +10,11 @@ use super::envelope::{Envelope, JobId, Message};
 use super::jobs::{Job, Wait};
 use super::outside::{Frames, Outside, Turn};
 use super::receive::Received;
-use crate::proto::base::{CoreId, Counter, EndpointIndex, Time};
+use crate::proto::base::{CoreId, Counter, EndpointIndex};
 use crate::proto::codec::mgcp::{Command, Verb};
 use crate::proto::endpoint::{Announcement as Told, ConnectionId, ConnectionSlot, Remote};
 use crate::proto::mgcp::create::{self, Begun, Half};
-use crate::proto::mgcp::{self, Created, Outcome, Refused, delete};
+use crate::proto::mgcp::{self, CreatePlan, Created, Outcome, Refused, delete};
 use crate::proto::transaction::history;
 use crate::proto::trunk::{Cursor, Selection};
 
@@ -117,11 +117,7 @@ impl Core {
         let mut cursor = Cursor::default();
         for _ in 0..SEARCH_RANGES {
             let range = selection.next(&self.plan.topology, &mut cursor, u32::MAX)?;
-            let found = match self.calls.endpoints.find_idle(range) {
-                // The search goes round: the next one found is another, if there is another.
-                Some(endpoint) if Some(endpoint) == except => self.calls.endpoints.find_idle(range).filter(|&e| Some(e) != except),
-                found => found,
-            };
+            let found = self.calls.endpoints.find_idle(range, except);
             if found.is_some() {
                 return found;
             }
@@ -145,6 +141,11 @@ impl Core {
             }
             Wait::Search(..) | Wait::Second(..) => {
                 self.jobs.remove(id);
+                self.end(turn, &job, Outcome::Refused(mgcp::refused_by_code(code)));
+            }
+            Wait::Joining(slot, ..) => {
+                self.jobs.remove(id);
+                delete::disconnect(&mut self.calls, turn.now, slot);
                 self.end(turn, &job, Outcome::Refused(mgcp::refused_by_code(code)));
             }
             Wait::Late(answers) => self.one_answer_less(id, &job, answers),
@@ -181,12 +182,9 @@ impl Core {
             Ok((create::begin(&mut core.calls, turn.now, &plan, command)?, plan))
         });
         match result {
-            Ok((Begun::Ready(_, first, entity), _)) => {
-                self.note_entity(turn, endpoint, entity);
-                self.join_halves(turn, &job, first, second);
-            }
+            Ok((Begun::Ready(slot, first, _), plan)) => self.join_halves(turn, &job, slot, plan, first, second),
             Ok((Begun::Opening(slot), plan)) => {
-                let waiting = Job { wait: Wait::First(slot, plan, second), deadline: Time::NEVER, ..job };
+                let waiting = Job { wait: Wait::First(slot, plan, second), ..job };
                 if self.jobs.insert(waiting).is_none() {
                     delete::disconnect(&mut self.calls, turn.now, slot);
                     self.take_down_second(turn, Some(second));
@@ -200,16 +198,44 @@ impl Core {
         }
     }
 
-    /// Both halves are there: each learns of the other, and the command is answered.
-    pub(super) fn join_halves<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, job: &Job, first: Created, second: Created) {
-        if let Some((slot, _)) = self.calls.endpoints.find(first.endpoint, first.connection)
-            && let Some(connection) = self.calls.endpoints.connections.get_mut(slot)
-        {
-            connection.remote = Remote::Local(second.endpoint, second.connection);
+    /// Both halves are there: the second one is to be shown, and to learn of the first.
+    pub(super) fn join_halves<F: Frames, O: Outside>(
+        &mut self,
+        turn: &mut Turn<'_, F, O>,
+        job: &Job,
+        slot: ConnectionSlot,
+        plan: CreatePlan,
+        first: Created,
+        second: Created,
+    ) {
+        match self.jobs.insert(Job { wait: Wait::Joining(slot, plan, first, second), ..*job }) {
+            Some(id) => {
+                let other = (first.endpoint, first.connection);
+                let join = Envelope::Join { job: id, endpoint: second.endpoint, connection: second.connection, other };
+                self.must_tell(turn, self.plan.owner(second.endpoint), join);
+            }
+            None => {
+                delete::disconnect(&mut self.calls, turn.now, slot);
+                self.take_down_second(turn, Some(second));
+                self.end(turn, job, Outcome::Refused(mgcp::TOO_MANY_WAITING));
+            }
         }
-        let other = Some((first.endpoint, first.connection));
-        let join = Envelope::Join { endpoint: second.endpoint, connection: second.connection, other };
-        self.must_tell(turn, self.plan.owner(second.endpoint), join);
+    }
+
+    /// The second half is shown: the first one is too, and the command is answered.
+    pub(super) fn halves_joined<F: Frames, O: Outside>(
+        &mut self,
+        turn: &mut Turn<'_, F, O>,
+        job: &Job,
+        slot: ConnectionSlot,
+        plan: CreatePlan,
+        first: Created,
+        second: Created,
+    ) {
+        let other = (second.endpoint, second.connection);
+        let entity =
+            self.parsed(turn, job.received.message, |core, _, command| Ok(create::joined(&mut core.calls, slot, &plan, other, command)));
+        self.note_entity(turn, first.endpoint, entity.unwrap_or(None));
         let chosen = self.second_chosen(turn, job);
         let second = Some((second.endpoint, second.connection, chosen));
         self.end(turn, job, Outcome::Created { created: first, chosen: None, second });
@@ -224,29 +250,38 @@ impl Core {
         self.parsed(turn, job.received.message, chosen).unwrap_or(None)
     }
 
-    /// The half that was made on another core is not wanted after all.
+    /// The connection that was made on another core is not wanted after all.
     pub(super) fn take_down_second<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, second: Option<Created>) {
         if let Some(Created { endpoint, connection, .. }) = second {
-            self.must_tell(turn, self.plan.owner(endpoint), Envelope::Join { endpoint, connection, other: None });
+            self.must_tell(turn, self.plan.owner(endpoint), Envelope::TakeDown { endpoint, connection });
         }
     }
 
     pub(super) fn handle_join<F: Frames, O: Outside>(
         &mut self,
         turn: &mut Turn<'_, F, O>,
+        (core, job): (CoreId, JobId),
         endpoint: EndpointIndex,
         id: ConnectionId,
-        other: Option<(EndpointIndex, ConnectionId)>,
+        other: (EndpointIndex, ConnectionId),
     ) {
-        let Some(slot) = self.half(endpoint, id) else { return self.counters.add(Counter::EnvelopeStray) };
-        match (other, self.calls.endpoints.connections.get_mut(slot)) {
-            (Some((endpoint, id)), Some(connection)) => {
+        let slot = self.half(endpoint, id);
+        let answer = match slot.and_then(|slot| self.calls.endpoints.connections.get_mut(slot)) {
+            Some(connection) => {
                 connection.pending = false;
-                connection.remote = Remote::Local(endpoint, id);
+                connection.remote = Remote::Local(other.0, other.1);
+                Envelope::Applied { job }
             }
-            _ => {
-                delete::disconnect(&mut self.calls, turn.now, slot);
-            }
+            // A deletion, or the end of the line, has taken it meanwhile.
+            None => Envelope::TryFailed { job, code: mgcp::ABORTED.code },
+        };
+        self.must_tell(turn, core, answer);
+    }
+
+    pub(super) fn handle_take_down<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, endpoint: EndpointIndex, id: ConnectionId) {
+        if let Some(slot) = self.half(endpoint, id) {
+            delete::disconnect(&mut self.calls, turn.now, slot);
+            self.note_calls(turn);
         }
     }
 
@@ -259,7 +294,16 @@ impl Core {
     /// The answer of another core did not come within the transaction limit.
     pub(super) fn answer_overdue<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, id: JobId, job: &Job) {
         self.counters.add(Counter::TimeLimit);
-        self.refuse_early(turn, id, job, mgcp::TIME_LIMIT, 1);
+        self.stop_asking(turn, id, job, mgcp::TIME_LIMIT);
+    }
+
+    /// Answers a command that waits for another core's answer, which will come too late.
+    pub(super) fn stop_asking<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, id: JobId, job: &Job, refused: Refused) {
+        if let Wait::Joining(slot, _, _, second) = job.wait {
+            delete::disconnect(&mut self.calls, turn.now, slot);
+            self.take_down_second(turn, Some(second));
+        }
+        self.refuse_early(turn, id, job, refused, 1);
     }
 
     fn second(&self, message: Message, command: &Command<'_>) -> Result<Second, Refused> {

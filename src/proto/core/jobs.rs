@@ -38,6 +38,8 @@ pub(super) enum Wait {
     Late(u8),
     /// The card to open the first half of a pair whose second half was made.
     First(ConnectionSlot, CreatePlan, Created),
+    /// The core of the second half of a pair to show it; both halves are made.
+    Joining(ConnectionSlot, CreatePlan, Created, Created),
 }
 
 /// One waiting command.

@@ -7,9 +7,9 @@ use super::jobs::{Job, Owner, Wait};
 use super::outside::{Frames, Outside, Turn};
 use super::receive::{Received, text};
 use super::respond::{Final, Preface};
-use crate::proto::base::{AgentId, CoreId, Counter, EndpointIndex, EndpointRange, Time};
+use crate::proto::base::{AgentId, CoreId, Counter, EndpointIndex, EndpointRange, HexId, Time};
 use crate::proto::codec::mgcp::{Code, Command, Verb};
-use crate::proto::endpoint::ConnectionSlot;
+use crate::proto::endpoint::{ConnectionId, ConnectionSlot};
 use crate::proto::mgcp::create::{self, Begun, Half};
 use crate::proto::mgcp::delete::{self, DeletePlan};
 use crate::proto::mgcp::modify::{self, Modified};
@@ -17,6 +17,15 @@ use crate::proto::mgcp::request::{self, RequestPlan};
 use crate::proto::mgcp::{self, CreatePlan, Created, Outcome, Refused};
 use crate::proto::transaction::history;
 use crate::proto::trunk::{Indication, MediaAddress};
+
+/// Which commands under way on an endpoint a deletion covers.
+#[derive(Clone, Copy)]
+pub(super) enum Covered {
+    /// Those of this call; all when none is named.
+    Call(Option<HexId>),
+    /// Those about this connection; `None`: an identifier that is none of ours.
+    Connection(Option<ConnectionId>),
+}
 
 impl Core {
     /// CreateConnection on an endpoint of this core.
@@ -87,14 +96,19 @@ impl Core {
         }
     }
 
-    /// DeleteConnection for one endpoint; aborts what is being created or modified there (G-DLX-05, G-TXN-07, G-TXN-08).
+    /// DeleteConnection for one endpoint; aborts what it covers of what is being created or modified there, even when it fails itself
+    /// (G-DLX-05, G-TXN-07, G-TXN-08).
     pub(super) fn delete<F: Frames, O: Outside>(
         &mut self,
         turn: &mut Turn<'_, F, O>,
         command: &Command<'_>,
         endpoint: EndpointIndex,
     ) -> Result<Outcome, Refused> {
-        self.abort_at(turn, endpoint);
+        let covered = match command.connection()? {
+            Some(id) => Covered::Connection(ConnectionId::from_hex(&id)),
+            None => Covered::Call(command.call()?),
+        };
+        self.abort_at(turn, endpoint, covered);
         let outcome = match delete::validate(&self.calls, command, endpoint)? {
             DeletePlan::One(slot, request) => {
                 let report = delete::disconnect(&mut self.calls, turn.now, slot);
@@ -204,8 +218,8 @@ impl Core {
             Ok(Begun::Ready(_, created, entity)) => {
                 self.note_entity(turn, created.endpoint, entity);
                 match second {
-                    Some(second) => self.join_halves(turn, &job, created, second),
-                    None => self.end_created(turn, &job, created),
+                    Some(second) => self.join_halves(turn, &job, slot, plan, created, second),
+                    None => self.end_created(turn, &job, &plan, created),
                 }
             }
             Ok(Begun::Opening(_)) => {}
@@ -240,11 +254,13 @@ impl Core {
     }
 
     /// A connection was created for a command that waited.
-    fn end_created<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, job: &Job, created: Created) {
+    fn end_created<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, job: &Job, plan: &CreatePlan, created: Created) {
         match job.owner {
             Owner::Here(_) => self.end(turn, job, Outcome::Created { created, chosen: None, second: None }),
             Owner::There(core, coordinator) => {
-                self.note_addressed(turn, job.received, created.endpoint);
+                if plan.is_whole() {
+                    self.note_addressed(turn, job.received, created.endpoint);
+                }
                 self.must_tell(turn, core, Envelope::Made { job: coordinator, created });
             }
         }
@@ -289,30 +305,60 @@ impl Core {
                 delete::disconnect(&mut self.calls, turn.now, slot);
                 self.take_down_second(turn, Some(second));
             }
+            Wait::Modifying(slot, _) => modify::undo(&mut self.calls, turn.now, slot),
             Wait::Restart(_)
-            | Wait::Modifying(..)
             | Wait::Votes(_)
             | Wait::Applying(_)
             | Wait::Late(_)
             | Wait::Search(..)
-            | Wait::Second(..) => {}
+            | Wait::Second(..)
+            | Wait::Joining(..) => {}
         }
     }
 
     /// Aborts one waiting command that can be aborted: 407.
     fn abort<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, id: JobId) {
-        let Some(job) = self.jobs.remove(id) else { return };
-        self.undo(turn, &job);
+        let Some(job) = self.jobs.get(id).copied() else { return };
         self.counters.add(Counter::Aborted);
+        if let Wait::Search(..) | Wait::Second(..) | Wait::Joining(..) = job.wait {
+            return self.stop_asking(turn, id, &job, mgcp::ABORTED);
+        }
+        self.jobs.remove(id);
+        self.undo(turn, &job);
         self.end(turn, &job, Outcome::Refused(mgcp::ABORTED));
     }
 
-    /// Aborts what waits for the card at `endpoint`.
-    pub(super) fn abort_at<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, endpoint: EndpointIndex) {
-        let waits =
-            |job: &Job| job.endpoint == Some(endpoint) && matches!(job.wait, Wait::Opening(..) | Wait::Modifying(..) | Wait::First(..));
-        while let Some(job) = self.jobs.find(waits) {
-            self.abort(turn, job);
+    /// Aborts what is being created or modified at `endpoint`, as far as it is covered.
+    pub(super) fn abort_at<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, endpoint: EndpointIndex, covered: Covered) {
+        let frames = turn.frames;
+        loop {
+            let connections = &self.calls.endpoints.connections;
+            let found = self.jobs.find(|job| {
+                let connection = match job.wait {
+                    Wait::Opening(slot, _) | Wait::Modifying(slot, _) | Wait::First(slot, ..) | Wait::Joining(slot, ..) => {
+                        connections.get(slot)
+                    }
+                    Wait::Second(..) => None,
+                    _ => return false,
+                };
+                let call = || match connection {
+                    Some(connection) => Some(connection.call),
+                    // Its first half is not begun yet: the call stands in the command.
+                    None => frames
+                        .read(job.received.message.frame)
+                        .and_then(|(datagram, _)| Command::parse(text(&datagram, job.received.message)).ok()?.call().ok()?),
+                };
+                job.endpoint == Some(endpoint)
+                    && match covered {
+                        Covered::Call(None) => true,
+                        Covered::Call(wanted) => call() == wanted,
+                        Covered::Connection(id) => connection.is_some_and(|connection| Some(connection.id) == id),
+                    }
+            });
+            match found {
+                Some(job) => self.abort(turn, job),
+                None => return,
+            }
         }
     }
 
@@ -320,7 +366,7 @@ impl Core {
     pub(super) fn abort_transaction<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, handle: history::Handle) {
         let waits = |job: &Job| {
             matches!(job.owner, Owner::Here(own) if own == handle)
-                && matches!(job.wait, Wait::Opening(..) | Wait::Modifying(..) | Wait::First(..) | Wait::Restart(_))
+                && !matches!(job.wait, Wait::Votes(_) | Wait::Applying(_) | Wait::Late(_))
         };
         if let Some(job) = self.jobs.find(waits) {
             self.abort(turn, job);
@@ -334,7 +380,8 @@ impl Core {
             let Some(job) = self.jobs.get(id).copied() else { break };
             if job.provisional_at <= turn.now {
                 if let Owner::Here(handle) = job.owner {
-                    self.respond_provisional(turn, job.received, handle, job.transaction);
+                    let preface = job.endpoint.map_or(Preface::Any, Preface::Endpoint);
+                    self.respond_provisional(turn, job.received, handle, job.transaction, preface);
                 }
                 self.jobs.provisional_done(id);
                 continue;
@@ -345,7 +392,7 @@ impl Core {
                     self.end(turn, &job, Outcome::Refused(mgcp::RESTARTING));
                 }
                 Wait::Votes(ordinal) => self.votes_overdue(turn, id, ordinal),
-                Wait::Search(..) | Wait::Second(..) => self.answer_overdue(turn, id, &job),
+                Wait::Search(..) | Wait::Second(..) | Wait::Joining(..) => self.answer_overdue(turn, id, &job),
                 Wait::Opening(..) | Wait::Modifying(..) | Wait::First(..) => self.time_limit(turn, id),
                 // These only wait for answers that must come, to return the frame.
                 Wait::Applying(_) | Wait::Late(_) => {
@@ -371,7 +418,7 @@ impl Core {
                 self.end(turn, &job, Outcome::Refused(mgcp::TIME_LIMIT));
             }
             Wait::Votes(ordinal) => self.votes_overdue(turn, id, ordinal),
-            Wait::Search(..) | Wait::Second(..) => self.answer_overdue(turn, id, &job),
+            Wait::Search(..) | Wait::Second(..) | Wait::Joining(..) => self.answer_overdue(turn, id, &job),
             Wait::Applying(_) | Wait::Late(_) => {}
         }
     }
@@ -393,7 +440,7 @@ impl Core {
         match create::begin(&mut self.calls, turn.now, &plan, command)? {
             Begun::Ready(_, created, entity) => {
                 self.note_entity(turn, endpoint, entity);
-                if half == Half::Whole {
+                if plan.is_whole() {
                     let domain = mgcp::domain_of(&self.plan, &command.endpoint)?;
                     self.note_success(received, endpoint, domain);
                 }

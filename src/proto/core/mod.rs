@@ -13,6 +13,7 @@ mod command;
 mod datagrams;
 mod envelope;
 mod everywhere;
+pub mod exercise;
 mod halves;
 mod jobs;
 mod lead;
@@ -26,7 +27,7 @@ mod respond;
 pub use announce::Announcement;
 pub use envelope::{Envelope, JobId, Message, SINGLE};
 pub use lead::Administration;
-pub use operator::{Answer, Ask, ConnectionView, CoreView, EndpointView, FacilitiesView, Request, StateFilter, TransactionsView};
+pub use operator::{Answer, Ask, ConnectionView, CoreView, EndpointView, FacilitiesView, Request, SpanView, StateFilter, TransactionsView};
 pub use outside::{Frames, Origin, Outside, Turn};
 
 use crate::proto::base::{CoreId, Counter, Counters, NameKey, Rng, Time};
@@ -225,12 +226,12 @@ impl Core {
         }
     }
 
-    /// Sends `envelope` to every other core that owns endpoints.
+    /// Sends `envelope` to every other core that owns endpoints whose ring has room.
     fn tell_other_owners<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, envelope: Envelope) {
         for ordinal in 0..self.plan.owners.len() {
             let owner = self.plan.owner_at(ordinal);
             if owner != self.id {
-                self.must_tell(turn, owner, envelope);
+                self.tell(turn, owner, envelope);
             }
         }
     }
@@ -278,7 +279,8 @@ impl Core {
             Envelope::TryFailed { job, code } => self.handle_try_failed(turn, job, code),
             Envelope::Made { job, created } => self.handle_made(turn, job, created),
             Envelope::Pair { job, message } => self.handle_pair(turn, from, job, message),
-            Envelope::Join { endpoint, connection, other } => self.handle_join(turn, endpoint, connection, other),
+            Envelope::Join { job, endpoint, connection, other } => self.handle_join(turn, (from, job), endpoint, connection, other),
+            Envelope::TakeDown { endpoint, connection } => self.handle_take_down(turn, endpoint, connection),
             Envelope::Confirm { agent, low, high } => self.confirm_here(turn.now, agent, low, high),
             Envelope::Service { range, service } => self.handle_service(turn, range, service),
             Envelope::Announce(announcement) => self.handle_announcement(turn, announcement),

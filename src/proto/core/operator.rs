@@ -3,6 +3,7 @@
 
 use super::Core;
 use super::lead::Administration;
+use super::media::Covered;
 use super::outside::{Frames, Outside, Turn};
 use crate::proto::base::{AgentId, EndpointIndex, EndpointRange, Time};
 use crate::proto::endpoint::{Announcement as Told, Connection, Endpoint, Law, Remote, Service};
@@ -10,7 +11,7 @@ use crate::proto::mgcp::delete;
 use crate::proto::restart;
 use crate::proto::transaction::history;
 use crate::proto::transaction::outgoing::Outstanding;
-use crate::proto::trunk::{CardOrder, Cursor, Facility, MediaReport, Selection};
+use crate::proto::trunk::{CardOrder, Cursor, Facility, MediaReport, Selection, SpanIndex};
 
 /// A question or an order, with the answer as far as it is there.
 #[derive(Debug)]
@@ -36,6 +37,8 @@ pub enum Ask {
     Endpoints(Selection, StateFilter),
     /// Its connections on these endpoints.
     Connections(Selection),
+    /// Its spans.
+    Spans,
     /// Its transactions.
     Transactions,
     /// How it is.
@@ -80,6 +83,8 @@ pub enum Answer {
     Endpoints(Vec<EndpointView>),
     /// Connections.
     Connections(Vec<ConnectionView>),
+    /// Spans, in the order of the topology.
+    Spans(Vec<SpanView>),
     /// Transactions.
     Transactions(TransactionsView),
     /// The core.
@@ -120,6 +125,21 @@ pub struct ConnectionView {
     pub report: MediaReport,
     /// How long it is up, in nanoseconds.
     pub age_ns: u64,
+}
+
+/// One span: its endpoints, counted by state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SpanView {
+    /// Which.
+    pub span: SpanIndex,
+    /// Its endpoints.
+    pub endpoints: u32,
+    /// Those in service, the leaving ones included.
+    pub in_service: u32,
+    /// Those with a connection.
+    pub busy: u32,
+    /// Their connections.
+    pub connections: u32,
 }
 
 /// Transactions of one core.
@@ -193,6 +213,20 @@ impl Core {
                 request.answer = Answer::Connections(list);
                 done
             }
+            Ask::Spans => {
+                let mut list = match std::mem::replace(&mut request.answer, Answer::Done) {
+                    Answer::Spans(list) => list,
+                    _ => Vec::new(),
+                };
+                let all = self.plan.topology.select_all();
+                let done = self.each(&all, &mut request.cursor, |core, endpoint, view| {
+                    if let Some(span) = core.plan.topology.span_of(endpoint) {
+                        SpanView::count(&mut list, span, view);
+                    }
+                });
+                request.answer = Answer::Spans(list);
+                done
+            }
             Ask::Transactions => {
                 let own = self.outgoing.iter().collect();
                 request.answer = Answer::Transactions(TransactionsView { history: self.history.stats(), waiting: self.jobs.len(), own });
@@ -204,9 +238,9 @@ impl Core {
             }
             Ask::Free(endpoint) => {
                 let endpoint = *endpoint;
-                self.abort_at(turn, endpoint);
+                self.abort_at(turn, endpoint, Covered::Call(None));
                 delete::disconnect_all(&mut self.calls, turn.now, endpoint, None);
-                self.calls.endpoints.reset(endpoint);
+                self.reset(turn, endpoint);
                 self.note_calls(turn);
                 true
             }
@@ -318,6 +352,21 @@ impl Core {
             waiting: self.jobs.len(),
             datagrams: self.datagrams.len(),
         }
+    }
+}
+
+impl SpanView {
+    /// Counts an endpoint of `span`, which is the last of the list or comes next.
+    fn count(list: &mut Vec<SpanView>, span: SpanIndex, endpoint: &Endpoint) {
+        if list.last().is_none_or(|last| last.span != span) {
+            list.push(SpanView { span, endpoints: 0, in_service: 0, busy: 0, connections: 0 });
+        }
+        let Some(view) = list.last_mut() else { return };
+        let connections = endpoint.connection_count() as u32;
+        view.endpoints += 1;
+        view.in_service += u32::from(endpoint.service.in_service);
+        view.busy += u32::from(connections > 0);
+        view.connections += connections;
     }
 }
 

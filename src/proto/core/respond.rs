@@ -62,11 +62,13 @@ impl Core {
         let now = turn.now;
         let Origin { from, local, .. } = received.origin;
         let largest = self.settings.agent(received.message.agent).map_or(mgcp::SMALLEST_MAX_RESPONSE, |agent| agent.max_response);
+        // The agent's limit may have grown since the history promised its room.
+        let largest = handle.and_then(|handle| self.history.room(handle)).map_or(largest, |room| room.min(largest));
         let announcement = self.announcement_in_front(preface);
         let Core { calls, history, counters, scratch, announcements, plan, .. } = self;
         let mut fitted = true;
         let mut write = Some(write);
-        let mut fill = |buffer: &mut [u8]| {
+        let mut fill = |buffer: &mut [u8], announcement: Option<u32>| {
             let front = announcement.and_then(|number| announcements.write(plan, number, buffer)).unwrap_or(0);
             let rest = buffer.get_mut(front..).unwrap_or_default();
             let room = rest.len().min(largest);
@@ -85,12 +87,12 @@ impl Core {
             }
             front + length
         };
-        if turn.out.transmit(from, local, &mut fill) {
+        if turn.out.transmit(from, local, |buffer| fill(buffer, announcement)) {
             counters.add(Counter::DatagramsSent);
         } else {
             // The agent's repeat will find it in the history.
             counters.add(Counter::TransmitFull);
-            fill(scratch);
+            fill(scratch, None);
         }
         fitted
     }
@@ -110,6 +112,8 @@ impl Core {
         let sent = turn.out.transmit(from, local, |buffer| {
             let front = announcement.and_then(|number| announcements.write(plan, number, buffer)).unwrap_or(0);
             let body = history.body(handle).unwrap_or_default();
+            // Without room for both the restart comes by itself.
+            let front = if front + body.len() <= buffer.len() { front } else { 0 };
             match buffer.get_mut(front..front + body.len()) {
                 Some(room) => {
                     room.copy_from_slice(body);
@@ -121,16 +125,28 @@ impl Core {
         self.counters.add(if sent { Counter::DatagramsSent } else { Counter::TransmitFull });
     }
 
-    /// Sends `100`: the command is being executed (G-PRV-01).
+    /// Sends `100`: the command is being executed (G-PRV-01). Before the restart is sent it would be the first thing the agent sees of
+    /// the endpoint, so nothing is sent then (G-RST-03).
     pub(super) fn respond_provisional<F: Frames, O: Outside>(
         &mut self,
         turn: &mut Turn<'_, F, O>,
         received: Received,
         handle: history::Handle,
         id: TransactionId,
+        preface: Preface,
     ) {
+        if let Preface::Endpoint(endpoint) = preface
+            && self.calls.endpoints.get(endpoint).is_some_and(|state| state.announcement == Told::Waiting)
+        {
+            return;
+        }
         let Origin { from, local, .. } = received.origin;
-        let sent = turn.out.transmit(from, local, |buffer| mgcp::write_provisional(buffer, id));
+        let announcement = self.announcement_in_front(preface);
+        let (announcements, plan) = (&self.announcements, &self.plan);
+        let sent = turn.out.transmit(from, local, |buffer| {
+            let front = announcement.and_then(|number| announcements.write(plan, number, buffer)).unwrap_or(0);
+            front + mgcp::write_provisional(buffer.get_mut(front..).unwrap_or_default(), id)
+        });
         if sent {
             self.history.note_provisional(handle);
             self.counters.add(Counter::DatagramsSent);

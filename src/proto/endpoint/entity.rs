@@ -35,8 +35,7 @@ impl Entities {
 
     /// The entity `text` (as the agent wrote it), which means `port` of `agent`; one more endpoint uses it. `None`: no room.
     pub fn intern(&mut self, blobs: &mut Blobs, text: &[u8], agent: AgentId, port: u16) -> Option<EntityId> {
-        let same = |e: &Entity| e.users > 0 && e.agent == agent && e.port == port && equal(blobs, e.text, text);
-        let place = match self.list.iter().position(same) {
+        let place = match self.place(blobs, text, agent, port) {
             Some(place) => place,
             None => {
                 let place = self.list.iter().position(|e| e.users == 0)?;
@@ -48,9 +47,15 @@ impl Entities {
         Some(EntityId(place as u16 + 1))
     }
 
-    /// Whether another one may be named.
-    pub fn room(&self) -> bool {
-        self.list.iter().any(|entity| entity.users == 0)
+    /// Whether [`Entities::intern`] would succeed: it is in the table, or there is room for another one.
+    pub fn takes(&self, blobs: &Blobs, text: &[u8], agent: AgentId, port: u16) -> bool {
+        let room = || self.list.iter().any(|entity| entity.users == 0) && blobs.fits(text.len());
+        self.place(blobs, text, agent, port).is_some() || room()
+    }
+
+    fn place(&self, blobs: &Blobs, text: &[u8], agent: AgentId, port: u16) -> Option<usize> {
+        let same = |e: &Entity| e.users > 0 && e.agent == agent && e.port == port && equal(blobs, e.text, text);
+        self.list.iter().position(same)
     }
 
     /// One endpoint less uses `id`.
@@ -96,6 +101,7 @@ mod tests {
         assert_eq!(entities.intern(&mut blobs, b"ca@a.example.net", AgentId(0), 2727), Some(a));
         let b = entities.intern(&mut blobs, b"ca@b.example.net", AgentId(1), 2727).unwrap();
         assert!(a != b && entities.intern(&mut blobs, b"c", AgentId(1), 1).is_none());
+        assert!(!entities.takes(&blobs, b"c", AgentId(1), 1) && entities.takes(&blobs, b"ca@b.example.net", AgentId(1), 2727));
         entities.release(&mut blobs, a);
         assert!(entities.get(a).is_some());
         entities.release(&mut blobs, a);

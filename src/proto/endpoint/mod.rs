@@ -24,6 +24,9 @@ use std::net::SocketAddr;
 /// The most connections one endpoint can have (configuration may allow fewer).
 pub const CONNECTIONS_PER_ENDPOINT: usize = 4;
 
+/// Endpoints that share one entry of the index by endpoint.
+const CHUNK: usize = 16;
+
 /// The coding of a DS0 on the line (`B: e:`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Law {
@@ -199,6 +202,9 @@ pub struct PoolLimits {
 pub struct Endpoints {
     /// Where each span's endpoints start in `list`, ordered by first endpoint.
     spans: Vec<(EndpointRange, u32)>,
+    /// For each [`CHUNK`] of endpoints, the first of `spans` that ends behind its start: every command looks its endpoint up several
+    /// times, and a search among thousands of spans would cost more each time than the endpoint itself.
+    chunks: Vec<u32>,
     list: Vec<Endpoint>,
     idle: IdleSet,
     /// The connections of all of them.
@@ -219,8 +225,13 @@ impl Endpoints {
             list.extend(span.range.iter().map(|_| Endpoint::new(span.law, span.agent)));
         }
         let idle = IdleSet::new(list.len());
+        let mut chunks = Vec::new();
+        for (index, (range, _)) in starts.iter().enumerate() {
+            chunks.resize(chunks.len().max((range.first.saturating_add(range.count) as usize).div_ceil(CHUNK)), index as u32);
+        }
         Endpoints {
             spans: starts,
+            chunks,
             list,
             idle,
             connections: Connections::new(limits.connections, seed),
@@ -315,8 +326,8 @@ impl Endpoints {
         true
     }
 
-    /// An idle endpoint among `range`, searching on from where the last search of this core ended.
-    pub fn find_idle(&mut self, range: EndpointRange) -> Option<EndpointIndex> {
+    /// An idle endpoint among `range` other than `except`, searching on from where the last search of this core ended.
+    pub fn find_idle(&mut self, range: EndpointRange, except: Option<EndpointIndex>) -> Option<EndpointIndex> {
         let first = range.first;
         let last = range.first.checked_add(range.count)?;
         for &(span, start) in &self.spans {
@@ -324,8 +335,11 @@ impl Endpoints {
             let high = (span.first + span.count).min(last);
             if low < high {
                 let local = start + (low - span.first)..start + (high - span.first);
-                if let Some(found) = self.idle.next_in(local) {
-                    return Some(EndpointIndex(span.first + (found - start)));
+                let mut next = || self.idle.next_in(local.clone()).map(|found| EndpointIndex(span.first + (found - start)));
+                // The search goes round: behind the excepted one comes another, if there is another.
+                let found = next().and_then(|found| if Some(found) == except { next() } else { Some(found) });
+                if found.is_some() && found != except {
+                    return found;
                 }
             }
         }
@@ -344,9 +358,10 @@ impl Endpoints {
 
     #[inline]
     fn place(&self, endpoint: EndpointIndex) -> Option<usize> {
-        // The last span that starts at or before the endpoint.
-        let after = self.spans.partition_point(|(range, _)| range.first <= endpoint.0);
-        let (range, start) = self.spans.get(after.checked_sub(1)?)?;
+        let from = *self.chunks.get(endpoint.0 as usize / CHUNK)?;
+        // A span has at least as many endpoints as a chunk, so the second one is the last to ask.
+        let (range, start) =
+            self.spans.get(from as usize..)?.iter().find(|(range, _)| endpoint.0 < range.first.saturating_add(range.count))?;
         range.contains(endpoint).then(|| (start + (endpoint.0 - range.first)) as usize)
     }
 }
@@ -365,6 +380,17 @@ mod tests {
         let endpoints = endpoints();
         assert!(endpoints.owns(EndpointIndex(0)) && endpoints.owns(EndpointIndex(71)));
         assert!(!endpoints.owns(EndpointIndex(24)) && !endpoints.owns(EndpointIndex(72)));
+        for (first, count) in [(0, 1), (3, 40), (50, 1), (51, 5), (200, 33), (u32::MAX - 3, 3)] {
+            let spans: Vec<OwnedSpan> = [(0, 1), (3, 40), (50, 1), (51, 5), (200, 33)]
+                .map(|(first, count)| OwnedSpan { range: EndpointRange { first, count }, law: Law::Mu, agent: AgentId(0) })
+                .into();
+            let endpoints = Endpoints::new(&spans, PoolLimits { connections: 1, blob_blocks: 1, entities: 1 }, 7);
+            let range = EndpointRange { first, count };
+            for endpoint in range.iter() {
+                let known = spans.iter().any(|span| span.range.contains(endpoint));
+                assert_eq!(endpoints.owns(endpoint), known, "{endpoint:?}");
+            }
+        }
     }
 
     #[test]
@@ -372,7 +398,7 @@ mod tests {
         let mut endpoints = endpoints();
         let all = EndpointRange { first: 48, count: 24 };
         let mut found = Vec::new();
-        while let Some(endpoint) = endpoints.find_idle(all) {
+        while let Some(endpoint) = endpoints.find_idle(all, None) {
             endpoints.connect(Connection { endpoint, ..Connection::default() }).unwrap();
             found.push(endpoint);
         }
@@ -380,10 +406,26 @@ mod tests {
         assert_eq!(found, all.iter().collect::<Vec<_>>());
         let slot = endpoints.get(EndpointIndex(50)).unwrap().connection_slots().next().unwrap();
         endpoints.disconnect(slot).unwrap();
-        assert_eq!(endpoints.find_idle(all), Some(EndpointIndex(50)));
+        assert_eq!(endpoints.find_idle(all, None), Some(EndpointIndex(50)));
         endpoints.get_mut(EndpointIndex(50)).unwrap().service.in_service = false;
         endpoints.refresh_idle(EndpointIndex(50));
-        assert_eq!(endpoints.find_idle(all), None);
+        assert_eq!(endpoints.find_idle(all, None), None);
+    }
+
+    /// The excepted endpoint is passed over, in its own span and in the search of several.
+    #[test]
+    fn the_excepted_endpoint_is_never_found() {
+        let mut endpoints = endpoints();
+        let all = EndpointRange { first: 0, count: 72 };
+        for endpoint in (EndpointRange { first: 0, count: 24 }).iter().filter(|endpoint| endpoint.0 != 5) {
+            endpoints.connect(Connection { endpoint, ..Connection::default() }).unwrap();
+        }
+        let except = Some(EndpointIndex(5));
+        assert_eq!(endpoints.find_idle(EndpointRange { first: 0, count: 24 }, except), None);
+        for _ in 0..30 {
+            assert!(endpoints.find_idle(all, except).is_some_and(|found| found.0 >= 48));
+        }
+        assert_eq!(endpoints.find_idle(all, None), except);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::proto::base::{AgentId, Counter, EndpointIndex, HexId, Mode, Time};
 use crate::proto::codec::mgcp::{Code, Command};
-use crate::proto::endpoint::{Connection, ConnectionSlot, LocalMedia, Options, Remote};
+use crate::proto::endpoint::{Connection, ConnectionId, ConnectionSlot, LocalMedia, Options, Remote};
 use crate::proto::trunk::{Answer, Media, MediaAddress};
 
 /// Which end of a connection inside the gateway is made.
@@ -34,6 +34,13 @@ pub struct CreatePlan {
     local: LocalMedia,
     described: Option<Described>,
     request: Option<RequestPlan>,
+}
+
+impl CreatePlan {
+    /// Whether it is no half of a pair.
+    pub fn is_whole(&self) -> bool {
+        self.half == Half::Whole
+    }
 }
 
 /// How far the card got.
@@ -107,7 +114,7 @@ pub fn begin(calls: &mut Calls, now: Time, plan: &CreatePlan, command: &Command<
     }
 }
 
-/// The card has opened the media: the connection is there. The second half of a pair stays unseen until it is joined.
+/// The card has opened the media: the connection is there. A half of a pair stays unseen until it is joined.
 pub fn opened(
     calls: &mut Calls,
     slot: ConnectionSlot,
@@ -115,21 +122,33 @@ pub fn opened(
     address: MediaAddress,
     command: &Command<'_>,
 ) -> Result<Begun, Refused> {
-    let mut connection = *calls.endpoints.connections.get(slot).ok_or(NO_MEDIA)?;
-    connection.local.address = address.address;
-    connection.local.port = address.port;
-    connection.pending = plan.half == Half::Second;
     if let Some(described) = plan.described
-        && !describe::keep(calls, &mut connection, described, command)
+        && !describe::keep(calls, slot, described, command)
     {
         return Err(NO_MEMORY_LEFT);
     }
-    if let Some(kept) = calls.endpoints.connections.get_mut(slot) {
-        *kept = connection;
-    }
-    let entity = plan.request.as_ref().and_then(|request| request::apply(calls, plan.endpoint, request, command));
+    let connection = calls.endpoints.connections.get_mut(slot).ok_or(NO_MEDIA)?;
+    connection.local.address = address.address;
+    connection.local.port = address.port;
+    connection.pending = plan.half != Half::Whole;
     let created = Created { endpoint: connection.endpoint, connection: connection.id, local: connection.local };
+    let request = plan.request.as_ref().filter(|_| plan.half == Half::Whole);
+    let entity = request.and_then(|request| request::apply(calls, plan.endpoint, request, command));
     Ok(Begun::Ready(slot, created, entity))
+}
+
+/// The second half of a pair is shown, so the first one is too: the notified entity when that changed.
+pub fn joined(
+    calls: &mut Calls,
+    slot: ConnectionSlot,
+    plan: &CreatePlan,
+    other: (EndpointIndex, ConnectionId),
+    command: &Command<'_>,
+) -> Option<(AgentId, u16)> {
+    let connection = calls.endpoints.connections.get_mut(slot)?;
+    connection.pending = false;
+    connection.remote = Remote::Local(other.0, other.1);
+    plan.request.as_ref().and_then(|request| request::apply(calls, plan.endpoint, request, command))
 }
 
 /// What the card is to do for `connection`.

@@ -63,11 +63,12 @@ pub fn disconnect(calls: &mut Calls, now: Time, slot: ConnectionSlot) -> MediaRe
     }
 }
 
-/// Takes the connections of `endpoint` down, those of `call` when one is named; not those still being created, which are aborted.
+/// Takes the connections of `endpoint` down, those of `call` when one is named. What is still being created there was aborted before;
+/// second halves nobody has seen go too, and their pair fails.
 pub fn disconnect_all(calls: &mut Calls, now: Time, endpoint: EndpointIndex, call: Option<&HexId>) {
     let Some(state) = calls.endpoints.get(endpoint) else { return };
     for slot in state.connection_slots() {
-        let named = calls.endpoints.connections.get(slot).is_some_and(|c| !c.pending && call.is_none_or(|call| *call == c.call));
+        let named = calls.endpoints.connections.get(slot).is_some_and(|c| call.is_none_or(|call| *call == c.call));
         if named {
             disconnect(calls, now, slot);
         }

@@ -229,7 +229,9 @@ impl Outcome {
 
 /// Which of the gateway's domain names `name` uses (G-EPN-01, G-EPN-04).
 pub fn domain_of(plan: &Plan, name: &EndpointName<'_>) -> Result<u8, Refused> {
-    let place = plan.domains.iter().position(|domain| domain.eq_ignore_ascii_case(name.domain));
+    // As a rule it is written just so, and comparing bytes is a tenth of comparing letters.
+    let same = |domain: &[u8]| domain == name.domain || domain.eq_ignore_ascii_case(name.domain);
+    let place = plan.domains.iter().position(|domain| same(domain));
     place.map(|place| place as u8).ok_or(DOMAIN_UNKNOWN)
 }
 

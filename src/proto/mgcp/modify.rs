@@ -81,22 +81,26 @@ pub fn begin(calls: &mut Calls, now: Time, slot: ConnectionSlot, plan: &ModifyPl
     }
 }
 
+/// The command is aborted while the card is busy: it is to do what it did before. Its answer tells nobody anything.
+pub fn undo(calls: &mut Calls, now: Time, slot: ConnectionSlot) {
+    if let Some(connection) = calls.endpoints.connections.get(slot) {
+        let _ = calls.card.modify(now, connection.endpoint, slot, &media(connection, Half::Whole));
+    }
+}
+
 /// The card agreed.
 pub fn apply(calls: &mut Calls, slot: ConnectionSlot, plan: &ModifyPlan, command: &Command<'_>) -> Result<Modified, Refused> {
-    let mut connection = *calls.endpoints.connections.get(slot).ok_or(NO_MEDIA)?;
     if let Some(described) = plan.described
-        && !describe::keep(calls, &mut connection, described, command)
+        && !describe::keep(calls, slot, described, command)
     {
         return Err(NO_MEMORY_LEFT);
     }
+    let connection = calls.endpoints.connections.get_mut(slot).ok_or(NO_MEDIA)?;
     let described_anew = connection.local != plan.local;
     connection.mode = plan.mode;
     connection.options = plan.options;
     connection.local = plan.local;
-    if let Some(kept) = calls.endpoints.connections.get_mut(slot) {
-        *kept = connection;
-    }
-    let entity = request::apply(calls, connection.endpoint, &plan.request, command);
     let created = Created { endpoint: connection.endpoint, connection: connection.id, local: connection.local };
+    let entity = request::apply(calls, created.endpoint, &plan.request, command);
     Ok(Modified::Ready(described_anew.then_some(created), entity))
 }

@@ -60,13 +60,21 @@ pub fn validate(calls: &Calls, command: &Command<'_>) -> Result<RequestPlan, Ref
                 calls.counters.add(Counter::RedirectRefused);
                 return Err(ENTITY_REFUSED);
             };
-            if !calls.endpoints.entities.room() || !calls.endpoints.blobs.fits(entity.raw.len()) {
+            if !calls.endpoints.entities.takes(&calls.endpoints.blobs, entity.raw, agent, entity.port) {
                 return Err(NO_ENTITY_LEFT);
             }
             EntityPlan::Set(agent, entity.port)
         }
     };
     Ok(RequestPlan { request, entity, configure })
+}
+
+/// Keeps the notified entity of `command` in its table until it is released: [`apply`] cannot lack room for it then.
+pub fn hold_entity(calls: &mut Calls, plan: &RequestPlan, command: &Command<'_>) -> Result<EntityId, Refused> {
+    let EntityPlan::Set(agent, port) = plan.entity else { return Ok(EntityId::PROVISIONED) };
+    let text = command.notified_entity()?.flatten().map_or(&[][..], |entity| entity.raw);
+    let endpoints = &mut calls.endpoints;
+    endpoints.entities.intern(&mut endpoints.blobs, text, agent, port).ok_or(NO_ENTITY_LEFT)
 }
 
 /// Does it. `Some`: the notified entity is now this port of this agent; 0 stands for the provisioned addresses.

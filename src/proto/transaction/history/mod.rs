@@ -334,6 +334,11 @@ impl History {
         self.running_entry(handle).is_some_and(|e| e.state == State::Provisional)
     }
 
+    /// The longest response a running command may get, in bytes; `None` for a stale handle.
+    pub fn room(&self, handle: Handle) -> Option<usize> {
+        self.running_entry(handle).map(|entry| usize::from(entry.length))
+    }
+
     /// The command has ended, was aborted (407) or ran too long (406): `body` is its final response, which repeats get from now on
     /// (G-PRV-06, G-PRV-07).
     pub fn finish(&mut self, now: Time, handle: Handle, body: &[u8]) -> Result<(), FinishError> {

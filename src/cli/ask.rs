@@ -1,0 +1,66 @@
+//! Asks a running gateway over its operator socket and prints the answer.
+
+use super::render;
+use anyhow::{Context, Result, anyhow, bail};
+use std::io::{ErrorKind, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+use tollgate::host::clock::Clock;
+use tollgate::host::control::protocol::{RESPONSE_MAX, Request, Response, Timed};
+use tollgate::host::control::view::Body;
+
+/// The whole exchange must be over so soon.
+const WITHIN: Duration = Duration::from_secs(30);
+
+/// How the answer is printed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Tables.
+    Text,
+    /// As it came.
+    Json,
+}
+
+/// One request, one answer on standard output.
+///
+/// # Errors
+/// When no gateway runs there, or the gateway refuses.
+pub fn ask(socket: &Path, request: &Request, form: Form) -> Result<ExitCode> {
+    let stream = UnixStream::connect(socket).map_err(|error| why(socket, &error))?;
+    let mut timed = Timed::new(&stream, Clock::new(), WITHIN);
+    let failed = |error| anyhow!("operator socket {}: {error}", socket.display());
+    timed.write_line(serde_json::to_vec(request)?).map_err(failed)?;
+    let line = timed.read_line(RESPONSE_MAX).map_err(failed)?;
+    let response: Response = serde_json::from_slice(&line).context("the gateway's answer cannot be read; is it of another version?")?;
+    if let Body::Error(failure) = &response.body {
+        bail!("{}", failure.message);
+    }
+    match form {
+        Form::Json => print(&String::from_utf8_lossy(&line))?,
+        Form::Text => print(render::text(&response).trim_end())?,
+    }
+    if !response.silent_cores.is_empty() {
+        let cores: Vec<_> = response.silent_cores.iter().map(u8::to_string).collect();
+        eprintln!("tollgate: core {} did not answer: what it owns is missing here", cores.join(", "));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Whoever reads may have seen enough (`| head`): no error then.
+fn print(text: &str) -> Result<()> {
+    match writeln!(std::io::stdout().lock(), "{text}") {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        done => Ok(done?),
+    }
+}
+
+fn why(socket: &Path, error: &std::io::Error) -> anyhow::Error {
+    match error.kind() {
+        ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
+            anyhow!("no gateway is running: nobody answers on {} (another one? --socket PATH or --config FILE)", socket.display())
+        }
+        _ => anyhow!("operator socket {}: {error}", socket.display()),
+    }
+}

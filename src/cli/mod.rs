@@ -1,0 +1,268 @@
+//! The command line: what can be typed, and where it goes. It does nothing itself.
+
+mod ask;
+mod render;
+mod table;
+
+use clap::{Parser, Subcommand};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use tollgate::config::{self, Config, CpuFacts};
+use tollgate::host::control::protocol::{How, Request, Sim, What};
+use tollgate::host::control::{log, socket};
+use tollgate::host::{self, cpu};
+use tollgate::load;
+
+/// A trunking gateway's control plane: MGCP call control for T1/T3 trunks.
+#[derive(Parser)]
+#[command(version, propagate_version = true)]
+struct Cli {
+    /// The operator socket; else the one of the tuning file.
+    #[arg(long, global = true, value_name = "PATH")]
+    socket: Option<PathBuf>,
+    /// The tuning file; else the built-in one.
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// What is logged, such as "info" or "info,tollgate::host=debug"; else RUST_LOG, else the tuning file's log.level.
+    #[arg(long, global = true, value_name = "FILTER")]
+    log: Option<String>,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Run the gateway.
+    Run,
+    /// Check a tuning file: the plan (exit 0), or everything that is wrong with it (exit 2).
+    Check {
+        /// The tuning file.
+        file: PathBuf,
+    },
+    /// Play the call agent against a gateway and measure it.
+    Load(load::Args),
+    /// Show what a running gateway does.
+    Show {
+        /// What to show.
+        #[arg(value_enum)]
+        what: What,
+        /// An endpoint, a facility (all below it), or a pattern with `*`.
+        name: Option<String>,
+        /// Only what is in this state (idle, busy, out, blocked, leaving, down, ...; a wrong word lists them).
+        #[arg(long)]
+        state: Option<String>,
+        /// Print the gateway's answer as one line of JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Take endpoints out of service; calls that are up stay until they end, unless an option says otherwise.
+    Block {
+        /// An endpoint, a facility, or a name with `*` or ranges such as `[1-12]`.
+        name: String,
+        /// After so many seconds at the latest, with the calls that are still up.
+        #[arg(long, value_name = "SECONDS", conflicts_with = "force")]
+        graceful: Option<u32>,
+        /// At once; calls are lost.
+        #[arg(long)]
+        force: bool,
+    },
+    /// Give endpoints back to service.
+    Unblock {
+        /// As for `block`.
+        name: String,
+    },
+    /// Clear one stuck endpoint: its connections end, its request is forgotten.
+    Free {
+        /// The endpoint.
+        name: String,
+    },
+    /// Take no new calls anywhere.
+    Drain {
+        /// Take them again.
+        #[arg(long)]
+        off: bool,
+    },
+    /// Order something of simulated cards.
+    #[command(subcommand)]
+    Sim(SimVerb),
+    /// Take over what changed in the tuning file, without touching a call.
+    Reload {
+        /// Only print the difference.
+        #[arg(long)]
+        dry_run: bool,
+    },
+}
+
+#[derive(Subcommand)]
+enum SimVerb {
+    /// A defect of a line begins; `clear` ends all of them.
+    Alarm {
+        /// Such as `ds/ds3-1` or `ds/ds3-1/ds1-5`.
+        facility: String,
+        /// los, lof, ais, rai, loopback, card or clear.
+        defect: String,
+        /// Without the integration times.
+        #[arg(long)]
+        now: bool,
+    },
+    /// Orders to cards take so many milliseconds.
+    Delay {
+        /// 0 for none.
+        ms: u32,
+    },
+    /// Cards do not answer any more, until `delay`.
+    Hang,
+    /// The card of each core refuses so many orders.
+    Refuse {
+        /// How many.
+        orders: u32,
+    },
+    /// Packets are lost on their way here.
+    Loss {
+        /// So many of a million.
+        ppm: u32,
+    },
+    /// A core stands still.
+    Stall {
+        /// Its number.
+        core: u8,
+        /// For so many milliseconds.
+        ms: u32,
+    },
+}
+
+/// Does what the command line says.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let path = cli.config.as_deref();
+    match cli.verb {
+        Verb::Run => report(run(path, cli.socket, cli.log)),
+        Verb::Check { file } => check(&file),
+        Verb::Load(arguments) => report(load::run(arguments)),
+        Verb::Show { what, name, state, json } => {
+            let form = if json { ask::Form::Json } else { ask::Form::Text };
+            ask(path, cli.socket, &Request::Show { what, name, state }, form)
+        }
+        verb => ask(path, cli.socket, &order(verb), ask::Form::Text),
+    }
+}
+
+/// The request a verb stands for; those that are none were told apart before.
+fn order(verb: Verb) -> Request {
+    match verb {
+        Verb::Block { name, graceful, force } => {
+            let how = match (graceful, force) {
+                (_, true) => How::Force,
+                (Some(seconds), _) => How::Graceful(seconds),
+                (None, false) => How::Idle,
+            };
+            Request::Block { name, how }
+        }
+        Verb::Unblock { name } => Request::Unblock { name },
+        Verb::Free { name } => Request::Free { name },
+        Verb::Drain { off } => Request::Drain { on: !off },
+        Verb::Reload { dry_run } => Request::Reload { dry_run },
+        Verb::Sim(SimVerb::Alarm { facility, defect, now }) => Request::Sim(Sim::Alarm { facility, defect, now }),
+        Verb::Sim(SimVerb::Delay { ms }) => Request::Sim(Sim::Delay { ms }),
+        Verb::Sim(SimVerb::Hang) => Request::Sim(Sim::Hang),
+        Verb::Sim(SimVerb::Refuse { orders }) => Request::Sim(Sim::Refuse { orders }),
+        Verb::Sim(SimVerb::Loss { ppm }) => Request::Sim(Sim::Loss { ppm }),
+        Verb::Sim(SimVerb::Stall { core, ms }) => Request::Sim(Sim::Stall { core, ms }),
+        Verb::Show { what, name, state, .. } => Request::Show { what, name, state },
+        Verb::Run | Verb::Check { .. } | Verb::Load(_) => unreachable!("done by main"),
+    }
+}
+
+fn run(path: Option<&Path>, socket: Option<PathBuf>, log: Option<String>) -> anyhow::Result<ExitCode> {
+    let config = read(path)?;
+    let given = log.or_else(|| std::env::var("RUST_LOG").ok().filter(|filter| !filter.is_empty()));
+    log::start(given.as_deref(), &config.log.level)?;
+    host::run::run(config, path.map(Path::to_owned), socket)
+}
+
+fn check(file: &Path) -> ExitCode {
+    let facts: CpuFacts = cpu::allowed().into_iter().map(|cpu| (cpu.id, cpu.node)).collect();
+    match config::check_file(file, &facts) {
+        Ok((_, plan)) => {
+            println!("{plan}");
+            ExitCode::SUCCESS
+        }
+        Err(errors) => {
+            eprintln!("{errors}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn ask(path: Option<&Path>, socket: Option<PathBuf>, request: &Request, form: ask::Form) -> ExitCode {
+    let socket = match socket {
+        Some(socket) => Ok(socket),
+        None => read(path).map(|config| socket::path(&config)),
+    };
+    report(socket.and_then(|socket| ask::ask(&socket, request, form)))
+}
+
+fn read(path: Option<&Path>) -> anyhow::Result<Config> {
+    Ok(match path {
+        Some(path) => Config::load(path)?,
+        None => Config::default_embedded(),
+    })
+}
+
+/// What went wrong, on standard error.
+fn report(result: anyhow::Result<ExitCode>) -> ExitCode {
+    result.unwrap_or_else(|error| {
+        eprintln!("tollgate: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(line: &str) -> Result<Request, String> {
+        Cli::try_parse_from(line.split(' ')).map(|cli| order(cli.verb)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_words_are_the_contract() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+        let name = || "ds/ds3-1/*".to_owned();
+        for (line, expected) in [
+            ("tollgate show cores", Request::Show { what: What::Cores, name: None, state: None }),
+            (
+                "tollgate show endpoints ds/ds3-1/* --state busy --json",
+                Request::Show { what: What::Endpoints, name: Some(name()), state: Some("busy".into()) },
+            ),
+            ("tollgate show endpoint x --socket /s", Request::Show { what: What::Endpoint, name: Some("x".into()), state: None }),
+            ("tollgate block ds/ds3-1/*", Request::Block { name: name(), how: How::Idle }),
+            ("tollgate block ds/ds3-1/* --graceful 30", Request::Block { name: name(), how: How::Graceful(30) }),
+            ("tollgate block ds/ds3-1/* --force", Request::Block { name: name(), how: How::Force }),
+            ("tollgate unblock ds/ds3-1/*", Request::Unblock { name: name() }),
+            ("tollgate free x", Request::Free { name: "x".into() }),
+            ("tollgate drain", Request::Drain { on: true }),
+            ("tollgate drain --off", Request::Drain { on: false }),
+            ("tollgate reload --dry-run", Request::Reload { dry_run: true }),
+            (
+                "tollgate sim alarm ds/ds3-1 los --now",
+                Request::Sim(Sim::Alarm { facility: "ds/ds3-1".into(), defect: "los".into(), now: true }),
+            ),
+            ("tollgate sim delay 5", Request::Sim(Sim::Delay { ms: 5 })),
+            ("tollgate sim hang", Request::Sim(Sim::Hang)),
+            ("tollgate sim refuse 2", Request::Sim(Sim::Refuse { orders: 2 })),
+            ("tollgate sim loss 100", Request::Sim(Sim::Loss { ppm: 100 })),
+        ] {
+            assert_eq!(request(line), Ok(expected), "{line}");
+        }
+        for what in ["cores", "spans", "alarms", "endpoints", "connections", "agents", "transactions", "counters"] {
+            assert!(request(&format!("tollgate show {what}")).is_ok(), "{what}");
+        }
+        for bad in
+            ["tollgate show", "tollgate show secrets", "tollgate block x --force --graceful 3", "tollgate sim loss -1", "tollgate free"]
+        {
+            assert!(request(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! What only the lead core knows and does: administrative state, failures of facilities, restart messages, the end of the gateway.
+
+use super::Gateway;
+use super::names::facility_name;
+use super::protocol::{Failure, How};
+use super::view::{AlarmRow, RestartRow};
+use crate::proto::aggregate::{PATTERN_NAME_MAX, Pattern};
+use crate::proto::base::{EndpointIndex, Time};
+use crate::proto::core::{Administration, Answer, Ask, FacilitiesView};
+use crate::proto::plan::Plan;
+use crate::proto::restart::{Admin, Alarm, AnnouncementState, AnnouncementView, BlockHow, EndpointView, Severity};
+use crate::proto::trunk::{Facility, Selection};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// How often the lead core is asked how far the shutdown is.
+const SHUTDOWN_POLL: Duration = Duration::from_millis(20);
+/// Longer than the grace and this a shutdown is not waited for: the last answers are awaited for 3 s.
+const SHUTDOWN_MARGIN: Duration = Duration::from_secs(4);
+
+impl Gateway {
+    /// Takes endpoints out of service.
+    pub(super) fn block(&self, name: &str, selection: Selection, how: How) -> Result<String, Failure> {
+        let (how, when) = match how {
+            How::Idle => (BlockHow::Graceful(Duration::ZERO), "each leaves service when its calls have ended".to_owned()),
+            How::Graceful(0) | How::Force => (BlockHow::Force, "out of service".to_owned()),
+            How::Graceful(seconds) => {
+                (BlockHow::Graceful(Duration::from_secs(seconds.into())), format!("out of service within {seconds} s, idle ones at once"))
+            }
+        };
+        self.administer(Administration::Block(selection, how))?;
+        Ok(format!("{name}: {}: {when}", self.counted(&selection)))
+    }
+
+    /// Gives endpoints back.
+    pub(super) fn unblock(&self, name: &str, selection: Selection) -> Result<String, Failure> {
+        self.administer(Administration::Unblock(selection))?;
+        Ok(format!("{name}: {}: unblocked", self.counted(&selection)))
+    }
+
+    /// No new calls anywhere, or takes them again.
+    pub(super) fn drain(&self, on: bool) -> Result<String, Failure> {
+        self.administer(Administration::Drain(on))?;
+        Ok(if on { "no new calls are taken; those that are up stay".into() } else { "new calls are taken".into() })
+    }
+
+    /// Tells the agents that the gateway ends, graceful, then forced. Returns when they know, or it took too long.
+    pub(super) fn shut_down(&self) {
+        if let Err(failure) = self.administer(Administration::Shutdown) {
+            return tracing::error!("shutdown: the agents are not told: {}", failure.message);
+        }
+        let until = self.clock.now() + self.config().timers.shutdown_grace + SHUTDOWN_MARGIN;
+        while self.clock.now() < until {
+            match self.cores.ask(self.cores.plan.lead(), Ask::Shutdown) {
+                Ok(Answer::Shutdown(true)) => return tracing::info!("shutdown: everything is said"),
+                Ok(_) => std::thread::park_timeout(SHUTDOWN_POLL),
+                Err(silent) => return tracing::error!("shutdown: {silent}"),
+            }
+        }
+        tracing::warn!("shutdown: took too long; the agents may not know");
+    }
+
+    /// States of these endpoints as the lead core has them; none when it is silent.
+    pub(super) fn states(&self, selection: Selection, silent: &mut Vec<u8>) -> BTreeMap<EndpointIndex, EndpointView> {
+        match self.ask(&[self.cores.plan.lead()], &Ask::States(selection), silent).pop() {
+            Some((_, Answer::States(list))) => list.into_iter().collect(),
+            _ => BTreeMap::new(),
+        }
+    }
+
+    /// Facilities, alarms and announcements; nothing when the lead core is silent.
+    pub(super) fn facilities(&self, silent: &mut Vec<u8>) -> Option<FacilitiesView> {
+        match self.ask(&[self.cores.plan.lead()], &Ask::Facilities, silent).pop() {
+            Some((_, Answer::Facilities(view))) => Some(view),
+            _ => None,
+        }
+    }
+
+    fn administer(&self, order: Administration) -> Result<(), Failure> {
+        self.order(self.cores.plan.lead(), Ask::Administer(order))
+    }
+
+    fn counted(&self, selection: &Selection) -> String {
+        match selection.count(&self.cores.plan.topology) {
+            1 => "1 endpoint".into(),
+            count => format!("{count} endpoints"),
+        }
+    }
+}
+
+/// The word for an administrative state.
+pub fn admin_word(admin: Admin) -> &'static str {
+    match admin {
+        Admin::Unblocked => "unblocked",
+        Admin::Leaving(_) => "leaving",
+        Admin::Blocked => "blocked",
+    }
+}
+
+/// A failed facility.
+pub fn alarm_row(plan: &Plan, now: Time, alarm: &Alarm) -> AlarmRow {
+    let below = match (alarm.facility, alarm.covered) {
+        (Facility::Span(_), true) => " (explained by its T3)",
+        _ => "",
+    };
+    AlarmRow {
+        name: facility_name(&plan.topology, alarm.facility),
+        severity: severity_word(alarm.severity).into(),
+        what: format!("{}{below}", alarm.failure.name()),
+        age_s: now.since(alarm.since).as_secs(),
+    }
+}
+
+fn severity_word(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Minor => "minor",
+        Severity::Major => "major",
+        Severity::Critical => "critical",
+    }
+}
+
+/// An announcement.
+pub fn restart_row(plan: &Plan, now: Time, view: &AnnouncementView, port: u16) -> RestartRow {
+    let (state, due) = match view.state {
+        AnnouncementState::Waiting(due) => ("waiting", Some(due)),
+        AnnouncementState::Outstanding => ("sent", None),
+        AnnouncementState::Confirmed => ("told", None),
+        AnnouncementState::Stopped => ("refused", None),
+    };
+    RestartRow {
+        name: pattern_name(plan, &view.pattern),
+        endpoints: view.endpoints,
+        method: view.method.keyword().into(),
+        reason: view.reason,
+        state: state.into(),
+        port: (port != 0).then_some(port),
+        reply: (view.reply != 0).then_some(view.reply),
+        due_ms: due.map(|due| due.since(now).as_millis() as u64),
+        sent_s: (view.sent != Time::ZERO).then(|| now.since(view.sent).as_secs()),
+    }
+}
+
+fn pattern_name(plan: &Plan, pattern: &Pattern) -> String {
+    let mut name = [0; PATTERN_NAME_MAX];
+    let length = pattern.write_name(&plan.topology, &mut name);
+    String::from_utf8_lossy(name.get(..length).unwrap_or_default()).into_owned()
+}
+
+/// A restart message that is refused for good: somebody has to look at the agent.
+pub fn refused_row(agent: &str, row: &RestartRow) -> Option<AlarmRow> {
+    let code = row.reply.filter(|_| row.state == "refused")?;
+    let what = format!("{agent} refused the {} of {} endpoints with {code}", row.method, row.endpoints);
+    Some(AlarmRow { name: row.name.clone(), severity: "major".into(), what, age_s: row.sent_s.unwrap_or(0) })
+}

@@ -1,0 +1,404 @@
+//! `show`: asks the cores and makes rows of what they say.
+
+use super::names::{self, endpoint_name, facility_name};
+use super::protocol::{Failure, FailureKind, What};
+use super::view::{
+    AgentRow, AlarmRow, Body, ConnectionRow, CoreLoad, CoreRow, CounterRow, Counters, EndpointRow, HistoryRow, List, OwnRow, Row, SpanRow,
+    SpanUsage, Transactions,
+};
+use super::{Gateway, lead};
+use crate::config::{self, Sources};
+use crate::proto::base::counters::RESPONSE_CODES;
+use crate::proto::base::{CoreId, Counter, EndpointIndex};
+use crate::proto::core::{Answer, Ask, ConnectionView, EndpointView, FacilitiesView, SpanView, StateFilter};
+use crate::proto::endpoint::{Announcement, Law, Remote};
+use crate::proto::plan::Plan;
+use crate::proto::restart::{self, Admin};
+use crate::proto::trunk::{Facility, FacilityKind, Selection, SpanIndex};
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+
+impl Gateway {
+    /// The list of `what`, or one endpoint.
+    pub(super) fn show(&self, what: What, name: Option<&str>, state: Option<&str>, silent: &mut Vec<u8>) -> Result<Body, Failure> {
+        Ok(match what {
+            What::Cores => Body::Cores(pick(self.core_rows(silent), name, state)?),
+            What::Spans => Body::Spans(pick(self.span_rows(silent), name, state)?),
+            What::Alarms => Body::Alarms(pick(self.alarm_rows(silent), name, state)?),
+            What::Endpoints => Body::Endpoints(self.endpoints(name, state, silent)?),
+            What::Endpoint => Body::Endpoint(Box::new(self.endpoint(name, silent)?)),
+            What::Connections => Body::Connections(self.connections(name, state, silent)?),
+            What::Agents => Body::Agents(pick(self.agent_rows(silent), name, state)?),
+            What::Transactions => Body::Transactions(self.transactions(name, state, silent)?),
+            What::Counters => Body::Counters(self.counters(name, state)?),
+        })
+    }
+
+    fn core_rows(&self, silent: &mut Vec<u8>) -> Vec<CoreRow> {
+        let all: Vec<CoreId> = self.cores.ports.iter().map(|port| port.core).collect();
+        let loads = self.core_loads(&all, silent);
+        let signs = self.signs().zip(&self.cores.ports).zip(&self.layout.cores);
+        let row = |((sign, port), plan): ((super::Sign, &crate::host::cores::CorePort), &config::CorePlan)| {
+            let state = match sign.ended {
+                true => "ended",
+                false if silent.contains(&sign.core.0) => "silent",
+                false => "up",
+            };
+            CoreRow {
+                core: sign.core.0.to_string(),
+                role: plan.role.word().into(),
+                cpu: plan.cpu,
+                node: plan.node,
+                state: state.into(),
+                beat_age_ms: self.clock.now().since(sign.beat).as_millis() as u64,
+                turns: port.pulse.turns.load(Ordering::Relaxed),
+                load: loads.iter().find(|(core, _)| *core == sign.core).map(|(_, load)| *load),
+            }
+        };
+        signs.map(row).collect()
+    }
+
+    /// What these cores say of themselves.
+    pub(super) fn core_loads(&self, cores: &[CoreId], silent: &mut Vec<u8>) -> Vec<(CoreId, CoreLoad)> {
+        let load = |(core, answer)| match answer {
+            Answer::Core(view) => {
+                let sojourn_us = view.sojourn_ns / 1000;
+                let (endpoints, connections, waiting, datagrams) = (view.endpoints, view.connections, view.waiting, view.datagrams);
+                let (overloaded, draining) = (view.overloaded, view.draining);
+                Some((core, CoreLoad { endpoints, connections, sojourn_us, overloaded, draining, waiting, datagrams }))
+            }
+            _ => None,
+        };
+        self.ask(cores, &Ask::Core, silent).into_iter().filter_map(load).collect()
+    }
+
+    fn span_rows(&self, silent: &mut Vec<u8>) -> Vec<SpanRow> {
+        let plan = &self.cores.plan;
+        let mut usage: Vec<Option<SpanUsage>> = vec![None; plan.topology.spans().len()];
+        for (_, answer) in self.ask_owners(&Ask::Spans, silent) {
+            let Answer::Spans(list) = answer else { continue };
+            for SpanView { span, in_service, busy, connections, .. } in list {
+                if let Some(place) = usage.get_mut(usize::from(span.0)) {
+                    *place = Some(SpanUsage { in_service, busy, connections });
+                }
+            }
+        }
+        let states = self.states(plan.topology.select_all(), silent);
+        let facilities = self.facilities(silent);
+        let row = |facility| {
+            let usage = match facility {
+                Facility::Span(span) => usage.get(usize::from(span.0)).copied().flatten(),
+                Facility::T3(t3) => {
+                    let spans = plan.topology.t3_spans(t3).map(|span| usage.get(usize::from(span)).copied().flatten());
+                    spans.reduce(|a, b| Some(sum(a?, b?))).flatten()
+                }
+            };
+            span_row(plan, facility, usage, &states, facilities.as_ref())
+        };
+        in_order(plan).into_iter().map(row).collect()
+    }
+
+    /// Cores that are silent, facilities that failed, restart messages an agent refused.
+    fn alarm_rows(&self, silent: &mut Vec<u8>) -> Vec<AlarmRow> {
+        let (config, now) = (self.config(), self.clock.now());
+        let mut rows = Vec::new();
+        for (core, silence) in self.cores.stalled(now, config.limits.stall_alarm) {
+            let what = format!("silent for {} ms: what it owns is not served", silence.as_millis());
+            rows.push(AlarmRow { name: format!("core {}", core.0), severity: "critical".into(), what, age_s: silence.as_secs() });
+        }
+        if let Some(view) = self.facilities(silent) {
+            rows.extend(view.alarms.iter().map(|alarm| lead::alarm_row(&self.cores.plan, now, alarm)));
+            for (announcement, agent, port) in &view.announcements {
+                let row = lead::restart_row(&self.cores.plan, now, announcement, *port);
+                let agent = config.agents.get(usize::from(agent.0)).map_or("an agent", |agent| &agent.name);
+                rows.extend(lead::refused_row(agent, &row));
+            }
+        }
+        rows
+    }
+
+    /// The endpoints a name stands for, or those whose names fit a pattern.
+    fn endpoints(&self, name: Option<&str>, state: Option<&str>, silent: &mut Vec<u8>) -> Result<List<EndpointRow>, Failure> {
+        let (selection, pattern) = self.wanted(name)?;
+        let filter = match state {
+            Some("idle") => StateFilter::Idle,
+            Some("busy") => StateFilter::Busy,
+            Some("out") => StateFilter::Out,
+            _ => StateFilter::All,
+        };
+        let mut views = Vec::new();
+        for (core, answer) in self.ask_owners(&Ask::Endpoints(selection, filter), silent) {
+            if let Answer::Endpoints(list) = answer {
+                views.extend(list.into_iter().map(|view| (core, view)));
+            }
+        }
+        views.sort_by_key(|(_, view)| view.endpoint);
+        let states = self.states(selection, silent);
+        let rows = views.iter().map(|(core, view)| self.endpoint_row(*core, view, states.get(&view.endpoint))).collect();
+        pick(rows, pattern, state)
+    }
+
+    fn endpoint(&self, name: Option<&str>, silent: &mut Vec<u8>) -> Result<EndpointRow, Failure> {
+        let plan = &self.cores.plan;
+        let name = name.ok_or_else(|| Failure::new(FailureKind::BadRequest, "which endpoint?"))?;
+        let endpoint = names::endpoint(plan, name)?;
+        let core = plan.owner(endpoint);
+        let unanswered = || Failure::new(FailureKind::Silent, format!("core {}, which owns {name}, does not answer", core.0));
+        let selection = plan.topology.selection_of(endpoint).ok_or_else(unanswered)?;
+        let answer = self.ask(&[core], &Ask::Endpoints(selection, StateFilter::All), silent).pop();
+        let Some((core, Answer::Endpoints(views))) = answer else { return Err(unanswered()) };
+        let states = self.states(selection, silent);
+        views.first().map(|view| self.endpoint_row(core, view, states.get(&endpoint))).ok_or_else(unanswered)
+    }
+
+    fn connections(&self, name: Option<&str>, state: Option<&str>, silent: &mut Vec<u8>) -> Result<List<ConnectionRow>, Failure> {
+        let (selection, pattern) = self.wanted(name)?;
+        let mut views = Vec::new();
+        for (_, answer) in self.ask_owners(&Ask::Connections(selection), silent) {
+            if let Answer::Connections(list) = answer {
+                views.extend(list);
+            }
+        }
+        views.sort_by_key(|view| view.connection.endpoint);
+        pick(views.iter().map(|view| connection_row(&self.cores.plan, view)).collect(), pattern, state)
+    }
+
+    fn agent_rows(&self, silent: &mut Vec<u8>) -> Vec<AgentRow> {
+        let (_, own) = self.own_and_history(silent);
+        let (config, now) = (self.config(), self.clock.now());
+        let announcements = self.facilities(silent).map(|view| view.announcements).unwrap_or_default();
+        let row = |(place, agent): (usize, &config::Agent)| {
+            let told = announcements.iter().filter(|(_, to, _)| usize::from(to.0) == place);
+            let mine = || own.iter().filter(|own| own.agent == agent.name);
+            AgentRow {
+                name: agent.name.clone(),
+                addresses: match &agent.addresses {
+                    Sources::Any => Vec::new(),
+                    Sources::Only(list) => list.iter().map(ToString::to_string).collect(),
+                },
+                notify: agent.notify.iter().map(ToString::to_string).collect(),
+                duplicates: agent.duplicates.word().into(),
+                ranges: agent.ranges,
+                unanswered: mine().count() as u32,
+                copies_max: mine().map(|own| own.copies).max().unwrap_or(0),
+                oldest_ms: mine().filter_map(|own| own.age_ms).max().unwrap_or(0),
+                restarts: told.map(|(view, _, port)| lead::restart_row(&self.cores.plan, now, view, *port)).collect(),
+            }
+        };
+        config.agents.iter().enumerate().map(row).collect()
+    }
+
+    fn transactions(&self, name: Option<&str>, state: Option<&str>, silent: &mut Vec<u8>) -> Result<Transactions, Failure> {
+        let (cores, own) = self.own_and_history(silent);
+        Ok(Transactions { cores, own: pick(own, name, state)? })
+    }
+
+    /// Histories of the cores, and commands of ours that are not answered, oldest first.
+    pub(super) fn own_and_history(&self, silent: &mut Vec<u8>) -> (Vec<HistoryRow>, Vec<OwnRow>) {
+        let (mut cores, mut own) = (Vec::new(), Vec::new());
+        let answers = self.ask_owners(&Ask::Transactions, silent);
+        let (config, now) = (self.config(), self.clock.now());
+        for (core, answer) in answers {
+            let Answer::Transactions(view) = answer else { continue };
+            let stats = view.history;
+            cores.push(HistoryRow {
+                core: core.0,
+                running: stats.running,
+                waiting: view.waiting,
+                entries: stats.entries,
+                entries_max: stats.entries_max,
+                entries_limit: stats.entries_limit,
+                bytes: stats.bytes,
+                bytes_limit: stats.bytes_limit,
+                oldest_ms: stats.oldest.map(|oldest| now.since(oldest).as_millis() as u64),
+            });
+            own.extend(view.own.iter().map(|own| OwnRow {
+                core: core.0,
+                id: own.id,
+                agent: config.agents.get(usize::from(own.agent.0)).map_or(String::new(), |agent| agent.name.clone()),
+                to: own.to.to_string(),
+                copies: own.copies,
+                age_ms: own.first_sent.map(|sent| now.since(sent).as_millis() as u64),
+                provisional: own.provisional,
+            }));
+        }
+        own.sort_by_key(|own| std::cmp::Reverse(own.age_ms));
+        (cores, own)
+    }
+
+    fn counters(&self, name: Option<&str>, state: Option<&str>) -> Result<Counters, Failure> {
+        let ports = &self.cores.ports;
+        let row = |name: String, help: &str, by_core: Vec<u64>| {
+            let total = by_core.iter().fold(0u64, |total, value| total.wrapping_add(*value));
+            CounterRow { name, help: help.into(), total, by_core }
+        };
+        let counter =
+            |counter: &Counter| row(counter.name().into(), counter.help(), ports.iter().map(|port| port.counters.get(*counter)).collect());
+        let code = |code: u16| row(code.to_string(), "", ports.iter().map(|port| port.counters.responses(code)).collect());
+        let counters = Counter::ALL.iter().map(counter).collect();
+        let responses = (0..RESPONSE_CODES as u16).map(code).filter(|row| row.total > 0).collect();
+        Ok(Counters {
+            cores: ports.iter().map(|port| port.core.0).collect(),
+            counters: pick(counters, name, state)?.rows,
+            responses: pick(responses, name, state)?.rows,
+        })
+    }
+
+    fn endpoint_row(&self, core: CoreId, view: &EndpointView, state: Option<&restart::EndpointView>) -> EndpointRow {
+        let plan = &self.cores.plan;
+        let failure = state.and_then(|state| state.failure).map(|failure| failure.name().to_owned());
+        let operational = match (state, &failure) {
+            (None, _) => UNKNOWN,
+            (_, None) => "up",
+            (_, Some(_)) => "down",
+        };
+        let restart = state.and_then(|state| state.announcement.as_ref());
+        EndpointRow {
+            name: endpoint_name(&plan.topology, view.endpoint),
+            index: view.endpoint.0,
+            core: core.0,
+            administrative: state.map_or(UNKNOWN, |state| lead::admin_word(state.admin)).into(),
+            operational: operational.into(),
+            failure,
+            in_service: view.service.in_service,
+            refusal: (!view.service.in_service).then_some(view.service.refusal),
+            method: view.service.method.keyword().into(),
+            reason: view.service.reason,
+            announcement: match view.announcement {
+                Announcement::Waiting => "waiting".into(),
+                Announcement::Outstanding(_) => "sent".into(),
+                Announcement::Done => "told".into(),
+            },
+            restart: restart.map(|view| lead::restart_row(plan, self.clock.now(), view, 0)),
+            entity: view.entity.clone(),
+            request: view.request.clone(),
+            law: match view.law {
+                Law::Mu => "mu".into(),
+                Law::A => "A".into(),
+            },
+            connections: view.connections.iter().map(|view| connection_row(plan, view)).collect(),
+        }
+    }
+
+    /// What endpoints a list is about: those a name stands for, or all, to be held against a pattern.
+    fn wanted<'a>(&self, name: Option<&'a str>) -> Result<(Selection, Option<&'a str>), Failure> {
+        let plan = &self.cores.plan;
+        match name.map(|name| (name, names::select(plan, name))) {
+            None => Ok((plan.topology.select_all(), None)),
+            Some((_, Ok(selection))) => Ok((selection, None)),
+            Some((name, Err(_))) if name.contains('*') => Ok((plan.topology.select_all(), Some(name))),
+            Some((_, Err(failure))) => Err(failure),
+        }
+    }
+}
+
+/// The rows with fitting names in the state asked for.
+fn pick<R: Row>(mut rows: Vec<R>, name: Option<&str>, state: Option<&str>) -> Result<List<R>, Failure> {
+    if let Some(state) = state.filter(|state| !R::STATES.contains(state)) {
+        let message = format!("{state}: no such state here; there are {}", R::STATES.join(", "));
+        return Err(Failure::new(FailureKind::Unknown, message));
+    }
+    rows.retain(|row| name.is_none_or(|pattern| names::fits(pattern, row.name())) && state.is_none_or(|state| row.is(state)));
+    Ok(List::new(rows))
+}
+
+/// Each T3 before its T1s, then what stands alone.
+fn in_order(plan: &Plan) -> Vec<Facility> {
+    let mut order = Vec::new();
+    for (place, span) in plan.topology.spans().iter().enumerate() {
+        if let Some(t3) = span.t3
+            && plan.topology.t3_spans(t3).start == place as u16
+        {
+            order.push(Facility::T3(t3));
+        }
+        order.push(Facility::Span(SpanIndex(place as u16)));
+    }
+    order
+}
+
+fn sum(a: SpanUsage, b: SpanUsage) -> SpanUsage {
+    SpanUsage { in_service: a.in_service + b.in_service, busy: a.busy + b.busy, connections: a.connections + b.connections }
+}
+
+fn span_row(
+    plan: &Plan,
+    facility: Facility,
+    usage: Option<SpanUsage>,
+    states: &BTreeMap<EndpointIndex, restart::EndpointView>,
+    facilities: Option<&FacilitiesView>,
+) -> SpanRow {
+    let range = plan.topology.endpoints_of(facility);
+    let first = EndpointIndex(range.first);
+    let (kind, core) = match facility {
+        Facility::T3(_) => ("t3", None),
+        Facility::Span(span) => match plan.topology.span(span).map(|span| span.kind) {
+            Some(FacilityKind::E1) => ("e1", Some(plan.owner(first).0)),
+            _ => ("t1", Some(plan.owner(first).0)),
+        },
+    };
+    let failed = |which: Facility| facilities.and_then(|view| view.alarms.iter().find(|alarm| alarm.facility == which));
+    let above = match facility {
+        Facility::Span(span) => plan.topology.span(span).and_then(|span| span.t3).map(Facility::T3),
+        Facility::T3(_) => None,
+    };
+    let failure = above.and_then(failed).or(failed(facility)).map(|alarm| alarm.failure.name().to_owned());
+    let operational = match (facilities, &failure) {
+        (None, _) => "unknown",
+        (_, None) => "up",
+        (_, Some(_)) => "down",
+    };
+    let status = facilities.and_then(|view| view.facilities.iter().find(|(which, _)| *which == facility));
+    SpanRow {
+        name: facility_name(&plan.topology, facility),
+        kind: kind.into(),
+        core,
+        administrative: administrative(range.iter().map(|endpoint| states.get(&endpoint).map(|state| state.admin))).into(),
+        operational: operational.into(),
+        failure,
+        line_status: status.map_or(0, |(_, word)| *word),
+        endpoints: range.count,
+        usage,
+    }
+}
+
+/// The one state all endpoints are in, or that there are several.
+fn administrative(endpoints: impl Iterator<Item = Option<Admin>>) -> &'static str {
+    let mut words = endpoints.map(|admin| admin.map_or(UNKNOWN, lead::admin_word));
+    let first = words.next().unwrap_or(UNKNOWN);
+    if words.all(|word| word == first) { first } else { "mixed" }
+}
+
+/// A state nobody could be asked for.
+const UNKNOWN: &str = "unknown";
+
+fn connection_row(plan: &Plan, view: &ConnectionView) -> ConnectionRow {
+    let (connection, report) = (&view.connection, &view.report);
+    let local = match connection.local.port {
+        0 => "inside".into(),
+        port => std::net::SocketAddr::new(connection.local.address, port).to_string(),
+    };
+    let remote = match connection.remote {
+        Remote::Unknown => "-".into(),
+        Remote::Rtp(address) => address.to_string(),
+        Remote::Local(endpoint, id) => format!("{} {}", endpoint_name(&plan.topology, endpoint), id.hex()),
+    };
+    ConnectionRow {
+        endpoint: endpoint_name(&plan.topology, connection.endpoint),
+        connection: connection.id.hex().to_string(),
+        call: connection.call.to_string(),
+        mode: connection.mode.keyword().into(),
+        local,
+        remote,
+        encodings: connection.local.encodings.iter().map(|encoding| encoding.facts().name.to_owned()).collect(),
+        period_ms: connection.local.period_ms,
+        pending: connection.pending,
+        age_s: view.age_ns / 1_000_000_000,
+        packets_sent: report.packets_sent,
+        octets_sent: report.octets_sent,
+        packets_received: report.packets_received,
+        octets_received: report.octets_received,
+        packets_lost: report.packets_lost,
+        jitter_ms: report.jitter_ms,
+        latency_ms: report.latency_ms,
+    }
+}

@@ -1,0 +1,282 @@
+//! Metrics: OpenMetrics text over HTTP.
+//!
+//! The text is written by `prometheus-client` from the counters of the cores and what they say of themselves at that moment. The HTTP
+//! around it is small on purpose: one connection at a time, one deadline for the request and one for the response, `GET /metrics` only.
+//! (A general server has a thread for every connection and no deadlines.)
+
+use super::Gateway;
+use super::protocol::is_retried;
+use crate::host::clock::Clock;
+use crate::proto::base::counters::RESPONSE_CODES;
+use crate::proto::base::{Counter, Time};
+use anyhow::{Context, Result};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric, text};
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::metrics::{MetricType, TypedMetric};
+use prometheus_client::registry::Registry;
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// The longest request head, in bytes.
+const HEAD_MAX: usize = 4096;
+/// A request must be there so soon; the response taken so soon.
+const WITHIN: Duration = Duration::from_secs(2);
+/// So long nobody is accepted after the system refused to.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
+
+/// The running server; it ends when dropped.
+pub struct Server {
+    address: SocketAddr,
+    closing: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Serves `address`.
+    ///
+    /// # Errors
+    /// When it cannot be bound.
+    pub fn start(gateway: Arc<Gateway>, address: SocketAddr) -> Result<Server> {
+        let listener = TcpListener::bind(address).with_context(|| format!("metrics.address {address}"))?;
+        let address = listener.local_addr().with_context(|| format!("metrics.address {address}"))?;
+        let closing = Arc::new(AtomicBool::new(false));
+        let closes = closing.clone();
+        let thread = std::thread::Builder::new().name("metrics".into());
+        let thread = thread.spawn(move || accept(&gateway, &listener, &closes)).context("no thread for the metrics")?;
+        Ok(Server { address, closing, thread: Some(thread) })
+    }
+
+    /// Where it is.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.closing.store(true, Ordering::Release);
+        // Wakes the thread.
+        if TcpStream::connect_timeout(&self.address, WITHIN).is_ok()
+            && let Some(thread) = self.thread.take()
+        {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn accept(gateway: &Arc<Gateway>, listener: &TcpListener, closing: &AtomicBool) {
+    let mut registry = Registry::with_prefix("tollgate");
+    registry.register_collector(Box::new(Metrics(gateway.clone())));
+    loop {
+        let stream = listener.accept();
+        if closing.load(Ordering::Acquire) {
+            return;
+        }
+        match stream {
+            // A collector that went away is no fault of ours.
+            Ok((stream, _)) => drop(serve(gateway.clock, &registry, &stream)),
+            Err(_) => std::thread::park_timeout(ACCEPT_PAUSE),
+        }
+    }
+}
+
+/// One request, one response.
+fn serve(clock: Clock, registry: &Registry, mut stream: &TcpStream) -> io::Result<()> {
+    let head = read_head(clock, stream)?;
+    let (status, kind, body) = match route(&head) {
+        Ok(()) => {
+            let mut body = String::new();
+            match text::encode(&mut body, registry) {
+                Ok(()) => ("200 OK", "application/openmetrics-text; version=1.0.0; charset=utf-8", body),
+                Err(_) => ("500 Internal Server Error", "text/plain", String::new()),
+            }
+        }
+        Err(status) => (status, "text/plain", format!("{status}\n")),
+    };
+    let length = body.len();
+    let head = format!("HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
+    let until = clock.now() + WITHIN;
+    let message = [head.as_bytes(), body.as_bytes()].concat();
+    let mut rest = message.as_slice();
+    while !rest.is_empty() {
+        stream.set_write_timeout(Some(left(clock, until)?))?;
+        match stream.write(rest) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(length) => rest = rest.get(length..).unwrap_or_default(),
+            Err(error) if is_retried(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Reads up to the empty line that ends a request without a body.
+fn read_head(clock: Clock, mut stream: &TcpStream) -> io::Result<Vec<u8>> {
+    let until = clock.now() + WITHIN;
+    let (mut head, mut chunk) = (Vec::new(), [0; 1024]);
+    while !head.windows(4).any(|bytes| bytes == b"\r\n\r\n") && head.len() < HEAD_MAX {
+        stream.set_read_timeout(Some(left(clock, until)?))?;
+        match stream.read(&mut chunk) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(length) => head.extend_from_slice(chunk.get(..length).unwrap_or_default()),
+            Err(error) if is_retried(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(head)
+}
+
+fn left(clock: Clock, until: Time) -> io::Result<Duration> {
+    let left = until.since(clock.now());
+    if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left.max(Duration::from_millis(1))) }
+}
+
+/// Whether this asks for the metrics; otherwise the status that says why not.
+fn route(head: &[u8]) -> Result<(), &'static str> {
+    let line = head.split(|&byte| byte == b'\r').next().unwrap_or_default();
+    let mut words = line.split(|&byte| byte == b' ');
+    let (method, target, version) = (words.next(), words.next(), words.next());
+    if !version.is_some_and(|version| version.starts_with(b"HTTP/1.")) || words.next().is_some() {
+        return Err("400 Bad Request");
+    }
+    match (method, target.and_then(|target| target.split(|&byte| byte == b'?').next())) {
+        (Some(b"GET"), Some(b"/metrics")) => Ok(()),
+        (Some(b"GET"), _) => Err("404 Not Found"),
+        _ => Err("405 Method Not Allowed"),
+    }
+}
+
+/// What is told on each request.
+struct Metrics(Arc<Gateway>);
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Metrics")
+    }
+}
+
+impl Collector for Metrics {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
+        let gateway = &self.0;
+        let ports = &gateway.cores.ports;
+        for counter in Counter::ALL {
+            let help = counter.help().trim_end_matches('.');
+            let values = ports.iter().map(|port| ([("core", port.core.0.to_string())], port.counters.get(*counter)));
+            family(&mut encoder, counter.name(), help, values.map(|(labels, value)| (labels, ConstCounter::new(value))))?;
+        }
+        let mut responses = Vec::new();
+        for port in ports {
+            for code in 0..RESPONSE_CODES as u16 {
+                let value = port.counters.responses(code);
+                if value > 0 {
+                    responses.push(([("core", port.core.0.to_string()), ("code", format!("{code:03}"))], ConstCounter::new(value)));
+                }
+            }
+        }
+        family(&mut encoder, "responses", "Responses sent, by return code", responses.into_iter())?;
+        self.encode_signs(&mut encoder)?;
+        self.encode_loads(&mut encoder)?;
+        self.encode_gateway(&mut encoder)
+    }
+}
+
+impl Metrics {
+    /// Signs of life: known without asking.
+    fn encode_signs(&self, encoder: &mut DescriptorEncoder) -> fmt::Result {
+        let gateway = &self.0;
+        let (now, alarm) = (gateway.clock.now(), gateway.config().limits.stall_alarm);
+        let signs: Vec<_> = gateway.signs().map(|sign| (sign.core.0, now.since(sign.beat))).collect();
+        let age = signs.iter().map(|(core, age)| (*core, age.as_secs_f64()));
+        gauges(encoder, "core_beat_age_seconds", "Since the core last went round its loop", age)?;
+        let silent = signs.iter().map(|(core, age)| (*core, f64::from(u8::from(*age > alarm))));
+        gauges(encoder, "core_silent", "1 while the core is silent for longer than limits.stall_alarm", silent)
+    }
+
+    /// What the cores say of themselves; one that is silent says nothing.
+    fn encode_loads(&self, encoder: &mut DescriptorEncoder) -> fmt::Result {
+        let gateway = &self.0;
+        let mut silent = Vec::new();
+        let all: Vec<_> = gateway.cores.ports.iter().map(|port| port.core).collect();
+        let loads = gateway.core_loads(&all, &mut silent);
+        let each = |of: fn(&super::view::CoreLoad) -> f64| loads.iter().map(move |(core, load)| (core.0, of(load)));
+        gauges(encoder, "core_endpoints", "Endpoints the core owns", each(|load| load.endpoints.into()))?;
+        gauges(encoder, "core_connections", "Connections up", each(|load| load.connections.into()))?;
+        let sojourn = each(|load| load.sojourn_us as f64 / 1e6);
+        gauges(encoder, "core_sojourn_seconds", "Smoothed time from arrival of a command to its handling", sojourn)?;
+        gauges(encoder, "core_overloaded", "1 while new calls are refused for overload", each(|load| u8::from(load.overloaded).into()))?;
+        gauges(encoder, "core_draining", "1 while new calls are refused by an operator", each(|load| u8::from(load.draining).into()))?;
+        gauges(encoder, "core_waiting_commands", "Commands that wait for something", each(|load| load.waiting as f64))?;
+        let (histories, own) = gateway.own_and_history(&mut silent);
+        let each = |of: fn(&super::view::HistoryRow) -> f64| histories.iter().map(move |row| (row.core, of(row)));
+        gauges(encoder, "history_entries", "Transactions running or remembered", each(|row| row.entries as f64))?;
+        gauges(encoder, "history_entries_limit", "The most transactions that can be", each(|row| row.entries_limit as f64))?;
+        gauges(encoder, "history_bytes", "Bytes of remembered responses", each(|row| row.bytes as f64))?;
+        gauges(encoder, "history_bytes_limit", "The most bytes that can be", each(|row| row.bytes_limit as f64))?;
+        let unanswered = histories.iter().map(|row| (row.core, own.iter().filter(|own| own.core == row.core).count() as f64));
+        gauges(encoder, "own_unanswered", "Commands of the gateway that wait for a response", unanswered)
+    }
+
+    fn encode_gateway(&self, encoder: &mut DescriptorEncoder) -> fmt::Result {
+        let view = self.0.view();
+        let mut info = |name: &str, help: &str, labels: &[(&str, &str)]| {
+            encoder.encode_descriptor(name, help, None, MetricType::Info)?.encode_info(&labels)
+        };
+        info("build", "The program", &[("version", &view.version)])?;
+        info("gateway", "The gateway", &[("domain", &view.domain), ("simulated", if view.simulated { "1" } else { "0" })])?;
+        let gauge = ConstGauge::new(i64::from(view.simulated));
+        gauge.encode(encoder.encode_descriptor(
+            "simulated",
+            "1 when cards are simulated and carry no voice",
+            None,
+            MetricType::Gauge,
+        )?)?;
+        let uptime = ConstGauge::new(view.uptime_s);
+        uptime.encode(encoder.encode_descriptor("uptime_seconds", "Since the start", None, MetricType::Gauge)?)
+    }
+}
+
+/// One gauge of each core.
+fn gauges(encoder: &mut DescriptorEncoder, name: &str, help: &str, values: impl Iterator<Item = (u8, f64)>) -> fmt::Result {
+    family(encoder, name, help, values.map(|(core, value)| ([("core", core.to_string())], ConstGauge::new(value))))
+}
+
+/// One metric with labels; nothing when there are no values.
+fn family<M: EncodeMetric + TypedMetric, L: EncodeLabelSet>(
+    encoder: &mut DescriptorEncoder,
+    name: &str,
+    help: &str,
+    values: impl Iterator<Item = (L, M)>,
+) -> fmt::Result {
+    let mut values = values.peekable();
+    if values.peek().is_none() {
+        return Ok(());
+    }
+    let mut metric = encoder.encode_descriptor(name, help, None, M::TYPE)?;
+    for (labels, value) in values {
+        value.encode(metric.encode_family(&labels)?)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_metrics_are_served() {
+        assert_eq!(route(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"), Ok(()));
+        assert_eq!(route(b"GET /metrics?x=1 HTTP/1.0\r\n\r\n"), Ok(()));
+        assert_eq!(route(b"GET / HTTP/1.1\r\n\r\n"), Err("404 Not Found"));
+        assert_eq!(route(b"POST /metrics HTTP/1.1\r\n\r\n"), Err("405 Method Not Allowed"));
+        for bad in [&b""[..], b"\r\n\r\n", b"GET /metrics\r\n", b"GET /metrics HTTP/2 x", b"\xff\xfe", b"GET /metrics HTTP/1.1 more"] {
+            assert_eq!(route(bad), Err("400 Bad Request"), "{bad:?}");
+        }
+    }
+}

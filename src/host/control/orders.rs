@@ -1,0 +1,104 @@
+//! Requests that change something, and the list of all requests.
+
+use super::protocol::{Failure, FailureKind, Request, Sim};
+use super::view::Body;
+use super::{Gateway, names};
+use crate::proto::base::{CoreId, EndpointIndex};
+use crate::proto::core::{Answer, Ask};
+use crate::proto::trunk::{CardOrder, Defect, Facility};
+use std::time::Duration;
+
+/// The longest a core can be made to stand still.
+const STALL_MAX: Duration = Duration::from_secs(3600);
+
+impl Gateway {
+    /// Does what is asked. Cores that do not answer go to `silent`.
+    pub(super) fn answer(&self, request: Request, silent: &mut Vec<u8>) -> Result<Body, Failure> {
+        let plan = &self.cores.plan;
+        let done = match request {
+            Request::Show { what, name, state } => return self.show(what, name.as_deref(), state.as_deref(), silent),
+            Request::Reload { dry_run } => return self.reload(dry_run).map(Body::Reload),
+            Request::Block { name, how } => self.block(&name, names::select(plan, &name)?, how),
+            Request::Unblock { name } => self.unblock(&name, names::select(plan, &name)?),
+            Request::Free { name } => self.free(names::endpoint(plan, &name)?),
+            Request::Drain { on } => self.drain(on),
+            Request::Sim(order) => self.simulate(order),
+        };
+        done.map(Body::Done)
+    }
+
+    fn free(&self, endpoint: EndpointIndex) -> Result<String, Failure> {
+        let plan = &self.cores.plan;
+        self.order(plan.owner(endpoint), Ask::Free(endpoint))?;
+        Ok(format!("{} is free: its connections ended, its request is forgotten", names::endpoint_name(&plan.topology, endpoint)))
+    }
+
+    fn simulate(&self, order: Sim) -> Result<String, Failure> {
+        if !self.simulated() {
+            return Err(Failure::new(FailureKind::Refused, "no card of this gateway is simulated"));
+        }
+        match order {
+            Sim::Alarm { facility, defect, now } => self.simulate_alarm(&facility, &defect, now),
+            Sim::Delay { ms: u32::MAX } | Sim::Hang => {
+                self.order_cards(CardOrder::Delay(u32::MAX))?;
+                Ok("cards do not answer orders any more; `sim delay 0` ends it".into())
+            }
+            Sim::Delay { ms } => {
+                self.order_cards(CardOrder::Delay(ms))?;
+                Ok(format!("orders to cards take {ms} ms"))
+            }
+            Sim::Refuse { orders } => {
+                self.order_cards(CardOrder::Refuse(orders))?;
+                Ok(format!("the card of each core refuses its next {orders} orders"))
+            }
+            Sim::Loss { ppm } if ppm > 1_000_000 => Err(Failure::new(FailureKind::BadRequest, "loss: 0..=1000000 per million")),
+            Sim::Loss { ppm } => {
+                self.order_cards(CardOrder::Loss(ppm))?;
+                Ok(format!("{ppm} of a million packets are lost"))
+            }
+            Sim::Stall { core, ms } => {
+                let time = Duration::from_millis(ms.into()).min(STALL_MAX);
+                if usize::from(core) >= self.cores.ports.len() {
+                    return Err(Failure::new(FailureKind::Unknown, format!("there is no core {core}")));
+                }
+                self.cores.hold(CoreId(core), time).map_err(|silent| Failure::new(FailureKind::Silent, silent.to_string()))?;
+                Ok(format!("core {core} stands still for {} ms", time.as_millis()))
+            }
+        }
+    }
+
+    fn simulate_alarm(&self, facility: &str, word: &str, at_once: bool) -> Result<String, Failure> {
+        let plan = &self.cores.plan;
+        let facility = names::facility(plan, facility)?;
+        let order = match Defect::by_name(word) {
+            Some(defect) => CardOrder::Defect { facility, defect, present: true, at_once },
+            None if word.eq_ignore_ascii_case("clear") => CardOrder::Clear { facility, at_once },
+            None => {
+                let words: Vec<_> = Defect::ALL.iter().map(|defect| defect.name()).collect();
+                let message = format!("{word}: no such alarm; there are {} and clear", words.join(", "));
+                return Err(Failure::new(FailureKind::Unknown, message));
+            }
+        };
+        // A T3 is seen by the card of the lead core, a span by that of its owner.
+        let core = match facility {
+            Facility::T3(_) => plan.lead(),
+            Facility::Span(_) => plan.owner(EndpointIndex(plan.topology.endpoints_of(facility).first)),
+        };
+        self.order(core, Ask::Card(order))?;
+        Ok(format!("{}: {}", names::facility_name(&plan.topology, facility), word.to_ascii_lowercase()))
+    }
+
+    /// An order to the card of every core that owns endpoints: the first refusal is told.
+    fn order_cards(&self, order: CardOrder) -> Result<(), Failure> {
+        self.cores.plan.owners.iter().try_for_each(|&core| self.order(core, Ask::Card(order)))
+    }
+
+    /// An order to one core.
+    pub(super) fn order(&self, core: CoreId, ask: Ask) -> Result<(), Failure> {
+        match self.cores.ask(core, ask) {
+            Ok(Answer::Refused(why)) => Err(Failure::new(FailureKind::Refused, why)),
+            Ok(_) => Ok(()),
+            Err(silent) => Err(Failure::new(FailureKind::Silent, silent.to_string())),
+        }
+    }
+}

@@ -1,0 +1,489 @@
+//! What lists are made of: the shape of `--json`, and what the tables of `tollgate show` are drawn from. Plain values and words only.
+
+use serde::{Deserialize, Serialize};
+
+use super::protocol::Failure;
+
+/// The answer to a request.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Body {
+    /// Cores.
+    Cores(List<CoreRow>),
+    /// Facilities: each T3 before its T1s.
+    Spans(List<SpanRow>),
+    /// What is wrong.
+    Alarms(List<AlarmRow>),
+    /// Endpoints.
+    Endpoints(List<EndpointRow>),
+    /// One endpoint.
+    Endpoint(Box<EndpointRow>),
+    /// Connections.
+    Connections(List<ConnectionRow>),
+    /// Agents.
+    Agents(List<AgentRow>),
+    /// Transactions.
+    Transactions(Transactions),
+    /// Counters.
+    Counters(Counters),
+    /// An order was carried out.
+    Done(String),
+    /// A reload: what changed, or would.
+    Reload(Reload),
+    /// It was not done.
+    Error(Failure),
+}
+
+/// Rows of one kind.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct List<R> {
+    /// The rows.
+    pub rows: Vec<R>,
+    /// How many more there are than a list may have.
+    #[serde(default)]
+    pub left_out: u32,
+}
+
+/// The most rows of one list.
+pub const ROWS_MAX: usize = 100_000;
+
+impl<R> List<R> {
+    /// The first [`ROWS_MAX`] of `rows`.
+    pub fn new(mut rows: Vec<R>) -> List<R> {
+        let left_out = rows.len().saturating_sub(ROWS_MAX) as u32;
+        rows.truncate(ROWS_MAX);
+        List { rows, left_out }
+    }
+}
+
+/// A row that can be picked by name and state.
+pub trait Row {
+    /// The words its state filter knows.
+    const STATES: &'static [&'static str];
+
+    /// The name a pattern is held against.
+    fn name(&self) -> &str;
+
+    /// Whether it is in the state with this word.
+    fn is(&self, state: &str) -> bool;
+}
+
+/// A core.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct CoreRow {
+    /// Its number.
+    pub core: String,
+    /// `both`, `transport` or `shard`.
+    pub role: String,
+    /// The CPU it is pinned to.
+    pub cpu: u16,
+    /// The NUMA node of that CPU.
+    pub node: u16,
+    /// `up`, `silent` or `ended`.
+    pub state: String,
+    /// Since it last went round its loop, in ms.
+    pub beat_age_ms: u64,
+    /// Turns of its loop.
+    pub turns: u64,
+    /// What it said of itself; nothing when it is silent.
+    pub load: Option<CoreLoad>,
+}
+
+/// What a core says of itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct CoreLoad {
+    /// Endpoints it owns.
+    pub endpoints: u32,
+    /// Connections up.
+    pub connections: u32,
+    /// Smoothed time from arrival to handling, in us.
+    pub sojourn_us: u64,
+    /// New calls are refused because it is overloaded.
+    pub overloaded: bool,
+    /// New calls are refused because an operator says so.
+    pub draining: bool,
+    /// Commands that wait for something.
+    pub waiting: usize,
+    /// Datagrams of several messages in hand.
+    pub datagrams: usize,
+}
+
+impl Row for CoreRow {
+    const STATES: &'static [&'static str] = &["up", "silent", "ended", "overloaded", "draining"];
+
+    fn name(&self) -> &str {
+        &self.core
+    }
+
+    fn is(&self, state: &str) -> bool {
+        match state {
+            "overloaded" => self.load.is_some_and(|load| load.overloaded),
+            "draining" => self.load.is_some_and(|load| load.draining),
+            state => self.state == state,
+        }
+    }
+}
+
+/// A T3, T1 or E1.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct SpanRow {
+    /// Its local name.
+    pub name: String,
+    /// `t3`, `t1` or `e1`.
+    pub kind: String,
+    /// The core that owns it; nothing for a T3, whose T1s have one each.
+    pub core: Option<u8>,
+    /// What operators want: `unblocked`, `leaving`, `blocked`, or `mixed`; `unknown` when the lead core is silent.
+    pub administrative: String,
+    /// What the line does: `up` or `down`; `unknown` when the lead core is silent.
+    pub operational: String,
+    /// What failed, such as `los`, of the facility itself or of its T3.
+    pub failure: Option<String>,
+    /// The line status word (dsx1LineStatus, dsx3LineStatus); 0 when the lead core is silent.
+    pub line_status: u32,
+    /// Endpoints on it.
+    pub endpoints: u32,
+    /// What the owners of the endpoints say; nothing when one is silent.
+    pub usage: Option<SpanUsage>,
+}
+
+/// How endpoints are used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct SpanUsage {
+    /// Endpoints in service, the leaving ones included.
+    pub in_service: u32,
+    /// Endpoints with a connection.
+    pub busy: u32,
+    /// Connections.
+    pub connections: u32,
+}
+
+impl Row for SpanRow {
+    const STATES: &'static [&'static str] = &["up", "down", "unknown", "unblocked", "leaving", "blocked", "mixed", "idle", "busy", "out"];
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn is(&self, state: &str) -> bool {
+        match state {
+            "idle" => self.usage.is_some_and(|usage| usage.busy == 0),
+            "busy" => self.usage.is_some_and(|usage| usage.busy > 0),
+            "out" => self.usage.is_some_and(|usage| usage.in_service < self.endpoints),
+            state => self.administrative == state || self.operational == state,
+        }
+    }
+}
+
+/// Something that is wrong.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct AlarmRow {
+    /// A facility, or `core 2`.
+    pub name: String,
+    /// `critical`, `major` or `minor`.
+    pub severity: String,
+    /// What, in words.
+    pub what: String,
+    /// For how long, in seconds.
+    pub age_s: u64,
+}
+
+impl Row for AlarmRow {
+    const STATES: &'static [&'static str] = &["critical", "major", "minor"];
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn is(&self, state: &str) -> bool {
+        self.severity == state
+    }
+}
+
+/// An endpoint.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct EndpointRow {
+    /// Its local name.
+    pub name: String,
+    /// Its number in the topology.
+    pub index: u32,
+    /// The core that owns it.
+    pub core: u8,
+    /// What operators want: `unblocked`, `leaving` or `blocked`; `unknown` when the lead core is silent.
+    pub administrative: String,
+    /// What the line does: `up` or `down`; `unknown` when the lead core is silent.
+    pub operational: String,
+    /// What failed, such as `los`.
+    pub failure: Option<String>,
+    /// Whether commands are executed.
+    pub in_service: bool,
+    /// The return code that refuses commands when not.
+    pub refusal: Option<u16>,
+    /// The restart method an audit would tell (RM).
+    pub method: String,
+    /// The reason an audit would tell (E); 0 when normal.
+    pub reason: u16,
+    /// Whether the agent knows: `waiting`, `sent` or `told`.
+    pub announcement: String,
+    /// The restart message that last covered it.
+    pub restart: Option<RestartRow>,
+    /// The notified entity; empty for where commands come from.
+    pub entity: String,
+    /// The identifier of the latest request (X); empty for none.
+    pub request: String,
+    /// `mu` or `A`.
+    pub law: String,
+    /// Its connections.
+    pub connections: Vec<ConnectionRow>,
+}
+
+impl Row for EndpointRow {
+    const STATES: &'static [&'static str] =
+        &["idle", "busy", "out", "up", "down", "unblocked", "leaving", "blocked", "unknown", "waiting", "sent", "told"];
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn is(&self, state: &str) -> bool {
+        match state {
+            "idle" => self.in_service && self.connections.is_empty(),
+            "busy" => !self.connections.is_empty(),
+            "out" => !self.in_service,
+            state => self.administrative == state || self.operational == state || self.announcement == state,
+        }
+    }
+}
+
+/// A connection.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ConnectionRow {
+    /// The endpoint's local name.
+    pub endpoint: String,
+    /// Its identifier (I).
+    pub connection: String,
+    /// Its call (C).
+    pub call: String,
+    /// Its mode (M).
+    pub mode: String,
+    /// Where it receives.
+    pub local: String,
+    /// The far end: an address, an endpoint with its connection, or `-`.
+    pub remote: String,
+    /// Encodings, the preferred first.
+    pub encodings: Vec<String>,
+    /// Packetization period in ms.
+    pub period_ms: u16,
+    /// Still being set up.
+    pub pending: bool,
+    /// Since it was created, in seconds.
+    pub age_s: u64,
+    /// PS.
+    pub packets_sent: u32,
+    /// OS.
+    pub octets_sent: u32,
+    /// PR.
+    pub packets_received: u32,
+    /// OR.
+    pub octets_received: u32,
+    /// PL.
+    pub packets_lost: u32,
+    /// JI, in ms.
+    pub jitter_ms: u32,
+    /// LA, in ms.
+    pub latency_ms: u32,
+}
+
+impl Row for ConnectionRow {
+    const STATES: &'static [&'static str] =
+        &["pending", "sendonly", "recvonly", "sendrecv", "confrnce", "inactive", "loopback", "conttest", "netwloop", "netwtest"];
+
+    fn name(&self) -> &str {
+        &self.endpoint
+    }
+
+    fn is(&self, state: &str) -> bool {
+        if state == "pending" { self.pending } else { self.mode == state }
+    }
+}
+
+/// A call agent.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct AgentRow {
+    /// Its name.
+    pub name: String,
+    /// The addresses it may command from; empty for any.
+    pub addresses: Vec<String>,
+    /// Where notifications and restarts go, best first.
+    pub notify: Vec<String>,
+    /// What makes a repeat.
+    pub duplicates: String,
+    /// Whether ranges in names are used.
+    pub ranges: bool,
+    /// Commands of ours it has not answered.
+    pub unanswered: u32,
+    /// The most copies of one of them.
+    pub copies_max: u32,
+    /// Age of the oldest, in ms.
+    pub oldest_ms: u64,
+    /// What it was told, or is being told, about service.
+    pub restarts: Vec<RestartRow>,
+}
+
+/// A RestartInProgress.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct RestartRow {
+    /// The endpoints it names.
+    pub name: String,
+    /// How many of them nothing newer was said about.
+    pub endpoints: u32,
+    /// RM.
+    pub method: String,
+    /// E; 0 for none.
+    pub reason: u16,
+    /// `waiting`, `sent`, `told` or `refused`.
+    pub state: String,
+    /// The port a command named for it.
+    pub port: Option<u16>,
+    /// The code of the last answer.
+    pub reply: Option<u16>,
+    /// When it will be sent, in ms from now.
+    pub due_ms: Option<u64>,
+    /// When it was last sent, in seconds before now.
+    pub sent_s: Option<u64>,
+}
+
+impl Row for AgentRow {
+    const STATES: &'static [&'static str] = &["unanswered", "answered"];
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn is(&self, state: &str) -> bool {
+        (self.unanswered > 0) == (state == "unanswered")
+    }
+}
+
+/// Transactions.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Transactions {
+    /// Those of agents, per core.
+    pub cores: Vec<HistoryRow>,
+    /// Ours that are not answered.
+    pub own: List<OwnRow>,
+}
+
+/// The history of one core.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct HistoryRow {
+    /// The core.
+    pub core: u8,
+    /// Commands running.
+    pub running: usize,
+    /// Of these, those that wait for a card, another core or the restart.
+    pub waiting: usize,
+    /// Commands running or remembered.
+    pub entries: usize,
+    /// The most there ever were.
+    pub entries_max: usize,
+    /// The most there can be.
+    pub entries_limit: usize,
+    /// Bytes of remembered responses.
+    pub bytes: u64,
+    /// The most there can be.
+    pub bytes_limit: u64,
+    /// Age of the oldest remembered response, in ms.
+    pub oldest_ms: Option<u64>,
+}
+
+/// A command of ours that is not answered.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct OwnRow {
+    /// The core that sent it.
+    pub core: u8,
+    /// Its transaction identifier.
+    pub id: u32,
+    /// The agent.
+    pub agent: String,
+    /// The address it is tried at.
+    pub to: String,
+    /// Copies sent.
+    pub copies: u32,
+    /// Since the first copy, in ms.
+    pub age_ms: Option<u64>,
+    /// Whether a provisional response came.
+    pub provisional: bool,
+}
+
+impl Row for OwnRow {
+    const STATES: &'static [&'static str] = &["provisional", "unanswered"];
+
+    fn name(&self) -> &str {
+        &self.agent
+    }
+
+    fn is(&self, state: &str) -> bool {
+        self.provisional == (state == "provisional")
+    }
+}
+
+/// Counters.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Counters {
+    /// The cores, in the order of each row's values.
+    pub cores: Vec<u8>,
+    /// Counters, in the order of the register.
+    pub counters: Vec<CounterRow>,
+    /// Responses sent by return code, those there were.
+    pub responses: Vec<CounterRow>,
+}
+
+/// A counter.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct CounterRow {
+    /// Its name, or a return code.
+    pub name: String,
+    /// What it counts; empty for a return code.
+    pub help: String,
+    /// Of all cores.
+    pub total: u64,
+    /// Of each core.
+    pub by_core: Vec<u64>,
+}
+
+impl Row for CounterRow {
+    const STATES: &'static [&'static str] = &["zero", "nonzero"];
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn is(&self, state: &str) -> bool {
+        (self.total == 0) == (state == "zero")
+    }
+}
+
+/// A reload.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Reload {
+    /// Whether the changes are in force; otherwise this is what a reload would do.
+    pub done: bool,
+    /// The differences.
+    pub changes: Vec<ChangeRow>,
+    /// What else there is to say.
+    pub notes: Vec<String>,
+}
+
+/// A setting that changes.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ChangeRow {
+    /// The key.
+    pub key: String,
+    /// The value so far, as written in a file; empty for what is new.
+    pub old: String,
+    /// The new one; empty for what is gone.
+    pub new: String,
+    /// Whether it needs a restart.
+    pub needs_restart: bool,
+}

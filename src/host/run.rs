@@ -1,0 +1,65 @@
+//! The life of a gateway process: cores, control loop, the line that says it is ready, and the end.
+
+use super::boot::{self, Gateway};
+use super::control::{Control, End, Events, Setup};
+use super::cpu;
+use crate::config::{self, Card, Config, CpuFacts};
+use anyhow::{Context, Result, anyhow};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// After a fault the cores that still go round have so long to end.
+const CORES_END_WITHIN: Duration = Duration::from_secs(1);
+
+/// Runs the gateway until a signal or a fault ends it. `path` is the file of `config`, to be read again by a reload; `socket` goes
+/// before `operator.socket`.
+///
+/// # Errors
+/// What the machine refused, naming the setting it is about.
+pub fn run(config: Config, path: Option<PathBuf>, socket: Option<PathBuf>) -> Result<ExitCode> {
+    let events = Events::catch().context("signals")?;
+    // Before anything is pinned: a thread inherits the CPUs of the one that starts it.
+    let facts: CpuFacts = cpu::allowed().into_iter().map(|cpu| (cpu.id, cpu.node)).collect();
+    let layout = config::plan(&config, &facts).map_err(|errors| anyhow!("{errors}"))?;
+    let gateway = Gateway::start(&config)?;
+    let transport = gateway.transport.to_string();
+    let (cores, clock) = (gateway.cores.clone(), gateway.clock);
+    let setup = Setup { cores, config: config.clone(), config_path: path, socket, facts, layout, settings: boot::settings, clock };
+    let control = Control::new(setup)?;
+    println!("{}", ready(&config, &gateway, &transport, &control));
+    let end = control.run(events)?;
+    match end {
+        End::Asked => gateway.stop(),
+        End::Stalled(_) | End::CoreEnded(_) => leave(&gateway),
+    }
+    Ok(end.exit_code())
+}
+
+/// One line: what runs where, and what to try next.
+fn ready(config: &Config, gateway: &Gateway, transport: &str, control: &Control) -> String {
+    let plan = &gateway.cores.plan;
+    let listen: Vec<_> = plan.listen.iter().map(ToString::to_string).collect();
+    let simulated = if config.spans.iter().any(|span| span.card == Card::Sim) { " on simulated cards (no voice)" } else { "" };
+    let cores = gateway.cores.ports.len();
+    let metrics = control.metrics().map_or(String::new(), |address| format!(", metrics http://{address}/metrics"));
+    format!(
+        "tollgate {} ready: MGCP on {}, {} endpoints{simulated}, {cores} {} ({transport}), operators {}{metrics}; try: tollgate show cores",
+        env!("CARGO_PKG_VERSION"),
+        listen.join(" "),
+        plan.topology.len(),
+        if cores == 1 { "core" } else { "cores" },
+        control.socket().display(),
+    )
+}
+
+/// Ends the cores without waiting for one that hangs: the process ends with it.
+fn leave(gateway: &Gateway) {
+    gateway.cores.stop();
+    let until = gateway.clock.now() + CORES_END_WITHIN;
+    let running = || gateway.cores.ports.iter().any(|port| !port.pulse.ended.load(Ordering::Acquire));
+    while running() && gateway.clock.now() < until {
+        std::thread::park_timeout(Duration::from_millis(10));
+    }
+}
