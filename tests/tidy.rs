@@ -101,8 +101,8 @@ impl Source {
     /// The line where the tests at the end begin; the number of lines when there are none.
     fn tests_at(&self) -> usize {
         let lines: Vec<&str> = self.text.lines().collect();
-        let inline =
-            |n: usize| lines[n] == "#[cfg(test)]" && lines.get(n + 1).is_some_and(|next| next.starts_with("mod ") && next.ends_with('{'));
+        // A module behind `;` is a file of its own. Whatever else stands behind the attribute, from there on the file is for tests.
+        let inline = |n: usize| lines[n] == "#[cfg(test)]" && lines.get(n + 1).is_some_and(|next| !next.ends_with(';'));
         (0..lines.len()).find(|&n| inline(n)).unwrap_or(lines.len())
     }
 

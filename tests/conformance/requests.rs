@@ -84,6 +84,21 @@ fn carrier_and_request_stand_and_fall_together() {
     });
 }
 
+/// G-DMP-02, G-DMP-10: letters of packages are 537, and the map that was there stays; it also stays when none is given.
+#[test]
+fn a_map_with_unknown_letters_is_537() {
+    each_layout(|w| {
+        assert_eq!(code(w, "RQNT", "ds/ds1-2/1", &["X: 5", "D: (0t|[1-7]xxx|*#A)"]), 200);
+        for map in ["(P5)", "1|2E", "[0-9z]"] {
+            for name in ["ds/ds1-2/1", "ds/ds1-2/*"] {
+                assert_eq!(code(w, "RQNT", name, &["X: 6", &format!("D: {map}")]), 537, "{map}");
+            }
+        }
+        assert_eq!(code(w, "RQNT", "ds/ds1-2/1", &["X: 7"]), 200);
+        assert_eq!(audit(w, "ds/ds1-2/1", "D"), "(0t|[1-7]xxx|*#A)");
+    });
+}
+
 /// G-RQN-05: the request is for the endpoint the gateway chose, and not for a second one.
 #[test]
 fn the_request_is_for_the_first_endpoint() {

@@ -118,6 +118,8 @@ pub const REMOTE_MISSING: Refused = refuse(527, "mode needs a remote connection 
 pub const NO_COMMON_ENCODING: Refused = refuse(534, "no codec in common");
 /// A package nobody here supports (G-RTN-03).
 pub const PACKAGE_UNKNOWN: Refused = refuse(518, "package is not supported");
+/// A letter in a digit map that belongs to a package nobody here supports (G-DMP-02).
+pub const DIGIT_MAP_LETTER: Refused = refuse(537, "digit map has a letter of an unsupported package");
 /// An option whose value cannot be had (G-LCO-12).
 pub const OPTION_VALUE: Refused = refuse(532, "value in L: is not supported");
 /// Options and remote description cannot be met together (G-LCO-18).
@@ -165,6 +167,7 @@ pub fn refused_by_code(code: u16) -> Refused {
         TOO_MANY_CONNECTIONS,
         NO_COMMON_ENCODING,
         PACKAGE_UNKNOWN,
+        DIGIT_MAP_LETTER,
         OPTION_VALUE,
         REMOTE_MISSING,
         ENTITY_REFUSED,
