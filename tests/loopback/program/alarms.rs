@@ -91,7 +91,7 @@ fn a_dead_span_takes_its_calls_with_it() {
 #[test]
 fn two_entities_on_one_span_are_told_in_the_minimum() {
     for (form, ranges, minimum) in [("\"wildcard\"", "false", 24), ("\"ranges\"", "true", 2)] {
-        let tuning = Tuning::new().set("span.0.kind", "\"t1\"").layout(2, 0, 0);
+        let tuning = Tuning::new().set("span.0.kind", "\"t1\"");
         let gateway = Gateway::start(tuning.set("agent.0.rsip_form", form).set("agent.0.ranges", ranges));
         let mut agent = Agent::of(&gateway);
         let home = gateway.tuning.addresses.agent();

@@ -1,11 +1,12 @@
 //! What operators see and do: `show`, `block`, `unblock`, `free`, `drain`, `sim`, and who may.
 
 use super::agent::Agent;
-use super::gateway::{Gateway, PROGRAM, SOON, Tuning, eventually};
+use super::gateway::{Gateway, PROGRAM, SOON, Tuning, Watch, eventually};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::Command;
+use std::time::Duration;
 
 fn names(rows: &[Value]) -> Vec<&str> {
     rows.iter().map(|row| row["name"].as_str().unwrap()).collect()
@@ -67,21 +68,31 @@ fn blocked_endpoints_refuse_until_they_are_unblocked() {
     gateway.refused(&["block", "ds/ds3-9/*"]);
 }
 
+/// Without an option a block waits for the call; `--graceful` waits so many seconds, and says so (RD).
 #[test]
-fn a_graceful_block_waits_for_the_call() {
+fn a_graceful_block_waits() {
     let gateway = Gateway::start(Tuning::new().layout(2, 0, 0));
     let mut agent = Agent::of(&gateway);
-    let name = "ds/ds3-1/ds1-3/7";
-    let connection = agent.create(name);
-    gateway.order(&["block", name, "--graceful", "600"]);
-    let graceful = agent.expect("RSIP", SOON);
-    assert_eq!((&*graceful.name, graceful.get("RM")), ("ds/ds3-1/ds1-3/7@tgw.example.net", Some("graceful")));
-    assert!(graceful.get("RD").and_then(|delay| delay.parse::<u32>().ok()).is_some_and(|delay| (590..=600).contains(&delay)));
-    assert_eq!(gateway.show(&["endpoint", name])["endpoint"]["administrative"], "leaving");
-    agent.mail.clear();
-    assert_eq!(agent.ask("DLCX", name, &["C: A1", &format!("I: {connection}")]).code, Some(250));
-    assert_eq!(agent.expect("RSIP", SOON).get("RM"), Some("forced"));
-    assert_eq!(gateway.show(&["endpoint", name])["endpoint"]["administrative"], "blocked");
+    for (name, options, delay) in [("ds/ds3-1/ds1-3/7", &[][..], None), ("ds/ds3-1/ds1-4/7", &["--graceful", "1"], Some("1"))] {
+        let full = format!("{name}@tgw.example.net");
+        let connection = agent.create(name);
+        let watch = Watch::start();
+        let said = gateway.order(&[&["block", name], options].concat());
+        assert!(said.contains(if delay.is_some() { "in 1 s" } else { "when its calls have ended" }), "{said}");
+        let graceful = agent.expect("RSIP", SOON);
+        assert_eq!((&*graceful.name, graceful.get("RM"), graceful.get("RD")), (&*full, Some("graceful"), delay));
+        assert_eq!(gateway.show(&["endpoint", name])["endpoint"]["administrative"], "leaving");
+        agent.mail.clear();
+        if delay.is_none() {
+            assert_eq!(agent.ask("DLCX", name, &["C: A1", &format!("I: {connection}")]).code, Some(250));
+        }
+        let forced = agent.expect("RSIP", SOON);
+        assert_eq!((&*forced.name, forced.get("RM")), (&*full, Some("forced")));
+        assert!(delay.is_none() || watch.elapsed() >= Duration::from_secs(1));
+        assert_eq!(gateway.show(&["endpoint", name])["endpoint"]["administrative"], "blocked");
+        agent.mail.clear();
+    }
+    eventually("no call is left", SOON, || gateway.rows(&["connections"]).is_empty().then_some(()));
 }
 
 #[test]

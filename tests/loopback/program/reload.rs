@@ -24,13 +24,13 @@ fn settings_change_and_the_rest_needs_a_restart() {
     assert!(shown.contains("agent[ca].duplicates") && shown.contains("same-content"), "{shown}");
     assert_eq!(gateway.rows(&["agents"])[0]["duplicates"], "id-and-name", "a dry run changes nothing");
     // A changed span besides: nothing of it all takes effect.
-    change(&mut gateway, "span.0.kind", "\"t1\"");
+    change(&mut gateway, "span.0.unit", "2");
     let refused = gateway.refused(&["reload"]);
     assert!(refused.contains("nothing was changed") && refused.contains("span[") && refused.contains("restart"), "{refused}");
     assert!(gateway.order(&["reload", "--dry-run"]).contains("restart"));
     assert_eq!(gateway.rows(&["agents"])[0]["duplicates"], "id-and-name");
     // A file with mistakes: the same.
-    change(&mut gateway, "span.0.kind", "\"t3\"");
+    change(&mut gateway, "span.0.unit", "1");
     change(&mut gateway, "timers.t_max", "\"1h\"");
     let refused = gateway.refused(&["reload"]);
     assert!(refused.contains("timers.t_max") && refused.contains("gateway.toml:"), "{refused}");
