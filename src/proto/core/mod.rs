@@ -13,6 +13,7 @@ mod command;
 mod datagrams;
 mod envelope;
 mod everywhere;
+pub mod exercise;
 mod halves;
 mod jobs;
 mod lead;

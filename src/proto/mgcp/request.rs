@@ -34,7 +34,7 @@ enum EntityPlan {
 /// Checks the request part of `command`, which may be any command that can carry one.
 pub fn validate(calls: &Calls, command: &Command<'_>) -> Result<RequestPlan, Refused> {
     let configure = configure::validate(calls, command)?;
-    let lists = [command.requested_events()?, command.signals()?, command.detect_events()?, command.persistent_events()?];
+    let lists = [command.requested_events()?, command.signals()?, command.detect_events()?];
     if lists.into_iter().flatten().any(|list: EventList<'_>| !list.is_empty()) {
         return Err(PACKAGE_UNKNOWN);
     }

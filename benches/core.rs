@@ -1,0 +1,408 @@
+//! What a command costs one core without IO: from the received frame to the written and remembered response.
+//!
+//! `cargo bench --bench core [-- --rounds 9 --pairs 20000 | --criterion | --instructions]`. Endpoints are drawn at random, calls end at
+//! random, and the history is full of T-HIST's worth of responses, so that each command pushes an old one out. Gateways take turns in
+//! short bursts, because machines swing; the table shows the median and the spread of the bursts. Reading the datagram into its frame and
+//! the agent's side are not timed. `--instructions` runs a fixed number of commands of each kind inside functions that a profiler counts:
+//! see benches/record.
+#![allow(missing_docs, reason = "a program")]
+
+use std::fmt::Write as _;
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+use criterion::{Criterion, Throughput};
+use tollgate::proto::base::{Counter, EndpointIndex, FrameRef, Rng, Time};
+use tollgate::proto::core::exercise::{self, DOMAIN, Lone};
+use tollgate::proto::trunk::{
+    Answer, Card, CardOrder, FacilityKind, FacilityPlan, Indication, Media, MediaAddress, MediaReport, SimCard, Topology,
+};
+
+/// Commands the core gets per turn of its loop.
+const BATCH: usize = 16;
+/// Commands a second, in the core's time: with T-HIST of 30 s, 600,000 remembered responses (the default of the tuning file).
+const RATE: u32 = 20_000;
+/// Connections of one simulated card: as many as it has ports.
+const CARD: u32 = 30_000;
+
+const SDP: &str = "v=0\r\n\
+    o=- 3908120312 3908120312 IN IP4 192.0.2.50\r\n\
+    s=-\r\n\
+    c=IN IP4 192.0.2.50\r\n\
+    t=0 0\r\n\
+    m=audio 40000 RTP/AVP 8 0 18 96 101\r\n\
+    a=rtpmap:8 PCMA/8000\r\n\
+    a=rtpmap:0 PCMU/8000\r\n\
+    a=rtpmap:96 G726-32/8000\r\n\
+    a=rtpmap:101 telephone-event/8000\r\n\
+    a=fmtp:101 0-15\r\n\
+    a=fmtp:18 annexb=no\r\n\
+    a=ptime:20\r\n\
+    a=sendrecv\r\n";
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let has = |name: &str| arguments.iter().any(|argument| argument == name);
+    let number = |name: &str, default: usize| {
+        let place = arguments.iter().position(|argument| argument == name);
+        place.and_then(|place| arguments.get(place + 1)).and_then(|value| value.parse().ok()).unwrap_or(default)
+    };
+    if has("--instructions") {
+        return instructions(number("--pairs", 4000));
+    }
+    if has("--criterion") {
+        return headline(&mut Criterion::default());
+    }
+    // `cargo test` runs benches once, quickly.
+    let (rounds, pairs) = if has("--test") || !has("--bench") { (1, 500) } else { (number("--rounds", 9), number("--pairs", 20_000)) };
+    table(rounds, pairs);
+}
+
+/// Sizes of a gateway, and how many responses it remembers.
+#[derive(Clone, Copy)]
+struct Size {
+    name: &'static str,
+    t1s: u32,
+    t3s: u32,
+    standing: usize,
+}
+
+const SIZES: [Size; 7] = [
+    Size { name: "24 endpoints, 0 calls", t1s: 1, t3s: 0, standing: 0 },
+    Size { name: "672 endpoints, 0 calls", t1s: 0, t3s: 1, standing: 0 },
+    Size { name: "10,000 endpoints, 0 calls", t1s: 0, t3s: 15, standing: 0 },
+    Size { name: "10,000 endpoints, 10,000 calls", t1s: 0, t3s: 15, standing: 10_000 },
+    Size { name: "100,000 endpoints, 0 calls", t1s: 0, t3s: 149, standing: 0 },
+    Size { name: "100,000 endpoints, 10,000 calls", t1s: 0, t3s: 149, standing: 10_000 },
+    Size { name: "100,000 endpoints, 50,000 calls", t1s: 0, t3s: 149, standing: 50_000 },
+];
+
+/// What is measured.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Crcx,
+    Mdcx,
+    Auep,
+    Dlcx,
+    Repeat,
+    Pair,
+}
+
+const KINDS: [(Kind, &str); 6] = [
+    (Kind::Pair, "CRCX and DLCX, mean"),
+    (Kind::Crcx, "CRCX with SDP"),
+    (Kind::Dlcx, "DLCX"),
+    (Kind::Mdcx, "MDCX with SDP"),
+    (Kind::Auep, "AUEP F: I, N, X"),
+    (Kind::Repeat, "repeat of CRCX"),
+];
+
+fn table(rounds: usize, pairs: usize) {
+    let mut stands: Vec<Stand> = SIZES.iter().map(|size| Stand::new(*size, RATE)).collect();
+    let mut costs = vec![[(); KINDS.len()].map(|()| Vec::new()); SIZES.len()];
+    for round in 0..rounds {
+        for step in 0..stands.len() {
+            let place = (step + round) % stands.len();
+            let stand = &mut stands[place];
+            // The others have taken the cache.
+            stand.calls(pairs / 4, &mut [Duration::ZERO; KINDS.len()]);
+            let mut spent = [Duration::ZERO; KINDS.len()];
+            stand.calls(pairs, &mut spent);
+            let batches = pairs.div_ceil(BATCH);
+            for (kind, spent) in spent.iter().enumerate() {
+                costs[place][kind].push(spent.as_nanos() as f64 / (batches * BATCH) as f64);
+            }
+        }
+    }
+    println!("ns per command: median (lowest - highest) of {rounds} bursts of {pairs} calls, history of {} responses\n", RATE * 30);
+    let header: String = KINDS.iter().fold(String::new(), |mut header, (_, name)| {
+        let _ = write!(header, " {name} |");
+        header
+    });
+    println!("| gateway |{header}\n|---|{}", "---|".repeat(KINDS.len()));
+    for (size, costs) in SIZES.iter().zip(&mut costs) {
+        let mut line = String::new();
+        for bursts in costs {
+            bursts.sort_by(f64::total_cmp);
+            let _ = write!(line, " {:.0} ({:.0} - {:.0}) |", bursts[bursts.len() / 2], bursts[0], bursts[bursts.len() - 1]);
+        }
+        println!("| {} |{line}", size.name);
+    }
+    let base = costs[0][0][rounds / 2];
+    let worst = costs.iter().map(|costs| costs[0][rounds / 2]).fold(0.0, f64::max);
+    println!("\nbase {base:.0} ns, worst {worst:.0} ns, difference {:.0} ns; {:.0} pairs per second at worst", worst - base, 5e8 / worst);
+}
+
+fn headline(criterion: &mut Criterion) {
+    for size in [SIZES[1], SIZES[6]] {
+        let mut stand = Stand::new(size, RATE);
+        let mut group = criterion.benchmark_group("core");
+        group.throughput(Throughput::Elements(2));
+        group.bench_function(format!("CRCX and DLCX, {}", size.name), |bencher| {
+            bencher.iter_custom(|pairs| {
+                let mut spent = [Duration::ZERO; KINDS.len()];
+                let pairs = pairs as usize;
+                stand.pairs(pairs, &mut spent);
+                (spent[1] + spent[2]).mul_f64(pairs as f64 / (pairs.div_ceil(BATCH) * BATCH) as f64)
+            });
+        });
+        group.finish();
+    }
+    criterion.final_summary();
+}
+
+/// A fixed number of commands of each kind, for a profiler that counts within `handle_*`.
+fn instructions(calls: usize) {
+    let mut stand = Stand::new(SIZES[1], 1000);
+    stand.calls(calls, &mut [Duration::ZERO; KINDS.len()]);
+    println!("{} commands of each kind", calls.div_ceil(BATCH) * BATCH);
+}
+
+/// A call that is up.
+#[derive(Clone, Copy)]
+struct Call {
+    endpoint: EndpointIndex,
+    connection: [u8; 8],
+}
+
+/// A core with its agent.
+struct Stand {
+    lone: Lone,
+    topology: std::sync::Arc<Topology>,
+    rng: Rng,
+    step: Duration,
+    id: u32,
+    calls: Vec<Call>,
+    /// Per endpoint: whether it has a call.
+    busy: Vec<bool>,
+    text: String,
+    frames: Vec<FrameRef>,
+}
+
+impl Stand {
+    /// A gateway with its calls up and its history full, that runs at `rate` commands a second.
+    fn new(size: Size, rate: u32) -> Stand {
+        let plan_of = |kind, count| (1..=count).map(move |unit| FacilityPlan { kind, unit, common_channel: false });
+        let facilities: Vec<FacilityPlan> = plan_of(FacilityKind::T3, size.t3s).chain(plan_of(FacilityKind::T1, size.t1s)).collect();
+        let connections = size.standing as u32 + 64;
+        let plan = exercise::plan(&facilities, connections, rate * 32, 448).expect("facilities");
+        let topology = plan.topology.clone();
+        let rack = Rack((0..connections.div_ceil(CARD)).map(|n| exercise::card(&plan, address(n), CARD, u64::from(n))).collect());
+        let mut lone = Lone::new(plan, exercise::settings(), Box::new(rack), 1);
+        assert!(lone.restart(), "the restart is told and answered");
+        let busy = vec![false; topology.len() as usize];
+        let step = Duration::from_secs(1) / rate;
+        let mut stand = Stand {
+            lone,
+            topology,
+            rng: Rng::new(2),
+            step,
+            id: 1000,
+            calls: Vec::new(),
+            busy,
+            text: String::new(),
+            frames: Vec::with_capacity(BATCH),
+        };
+        let mut spent = [Duration::ZERO; KINDS.len()];
+        while stand.calls.len() < size.standing {
+            stand.batch(Kind::Crcx, &mut spent);
+        }
+        stand.pairs(rate as usize * 16, &mut spent);
+        stand
+    }
+
+    /// So many calls as agents make them: set up, audited, modified, taken down; beside it the repeats.
+    fn calls(&mut self, calls: usize, spent: &mut [Duration; KINDS.len()]) {
+        for _ in 0..calls.div_ceil(BATCH) {
+            for kind in [Kind::Crcx, Kind::Repeat, Kind::Mdcx, Kind::Auep, Kind::Dlcx] {
+                self.batch(kind, spent);
+            }
+        }
+        spent[0] = (spent[1] + spent[2]) / 2;
+    }
+
+    /// So many CreateConnections and DeleteConnections.
+    fn pairs(&mut self, pairs: usize, spent: &mut [Duration; KINDS.len()]) {
+        for _ in 0..pairs.div_ceil(BATCH) {
+            self.batch(Kind::Crcx, spent);
+            self.batch(Kind::Dlcx, spent);
+        }
+    }
+
+    /// One batch of a kind, as one turn of the core's loop.
+    fn batch(&mut self, kind: Kind, spent: &mut [Duration; KINDS.len()]) {
+        let chosen: [usize; BATCH] = std::array::from_fn(|n| match kind {
+            Kind::Crcx => self.free_endpoint(),
+            Kind::Repeat | Kind::Pair => 0,
+            Kind::Mdcx | Kind::Auep => self.rng.below(self.calls.len() as u64) as usize,
+            Kind::Dlcx => {
+                // Calls to delete go to the end, where they are taken from.
+                let last = self.calls.len() - 1 - n;
+                let place = self.rng.below(last as u64 + 1) as usize;
+                self.calls.swap(place, last);
+                last
+            }
+        });
+        if kind == Kind::Repeat {
+            self.id -= BATCH as u32;
+        }
+        let repeated = self.calls.len().saturating_sub(BATCH);
+        for (n, &place) in chosen.iter().enumerate() {
+            self.id += 1;
+            self.text.clear();
+            let (text, id) = (&mut self.text, self.id);
+            let endpoint = match kind {
+                Kind::Crcx => EndpointIndex(place as u32),
+                Kind::Repeat => self.calls[repeated + n].endpoint,
+                Kind::Pair | Kind::Mdcx | Kind::Auep | Kind::Dlcx => self.calls[place].endpoint,
+            };
+            let mut name = [0; 64];
+            let length = self.topology.write_name(endpoint, &mut name);
+            let name = std::str::from_utf8(&name[..length]).expect("names are ASCII");
+            let call = endpoint.0;
+            match kind {
+                Kind::Crcx | Kind::Repeat => write!(
+                    text,
+                    "CRCX {id} {name}@{DOMAIN} MGCP 1.0\r\nC: A3C47F{call:08X}\r\nL: p:20, a:PCMU;PCMA;G729, e:on, s:off\r\n\
+                     M: sendrecv\r\n\r\n{SDP}"
+                ),
+                Kind::Mdcx => write!(
+                    text,
+                    "MDCX {id} {name}@{DOMAIN} MGCP 1.0\r\nC: A3C47F{call:08X}\r\nI: {}\r\nM: sendrecv\r\n\r\n{SDP}",
+                    hex(&self.calls[place].connection)
+                ),
+                Kind::Auep => write!(text, "AUEP {id} {name}@{DOMAIN} MGCP 1.0\r\nF: I, N, X\r\n"),
+                Kind::Dlcx | Kind::Pair => write!(
+                    text,
+                    "DLCX {id} {name}@{DOMAIN} MGCP 1.0\r\nC: A3C47F{call:08X}\r\nI: {}\r\n",
+                    hex(&self.calls[place].connection)
+                ),
+            }
+            .expect("a string takes everything");
+            let text = self.text.as_bytes();
+            let frame = self.lone.receive(|room| {
+                room[..text.len()].copy_from_slice(text);
+                text.len()
+            });
+            self.frames.push(frame.expect("no frame is held between batches"));
+        }
+        self.lone.pass(self.step * BATCH as u32);
+        let start = now();
+        match kind {
+            Kind::Crcx => handle_crcx(&mut self.lone, &self.frames),
+            Kind::Repeat => handle_repeat(&mut self.lone, &self.frames),
+            Kind::Mdcx => handle_mdcx(&mut self.lone, &self.frames),
+            Kind::Auep => handle_auep(&mut self.lone, &self.frames),
+            Kind::Dlcx | Kind::Pair => handle_dlcx(&mut self.lone, &self.frames),
+        }
+        let place = KINDS.iter().position(|(known, _)| *known == kind).expect("every kind is in the list");
+        spent[place] += start.elapsed();
+        self.answers(kind, &chosen);
+    }
+
+    /// What came back: every command was answered, and right.
+    fn answers(&mut self, kind: Kind, chosen: &[usize; BATCH]) {
+        let expected = if kind == Kind::Dlcx { &b"250 "[..] } else { b"200 " };
+        let mut count = 0;
+        for (response, &place) in self.lone.sent().zip(chosen) {
+            assert!(response.starts_with(expected), "{}", String::from_utf8_lossy(response));
+            count += 1;
+            if kind == Kind::Crcx {
+                let at = response.windows(3).position(|window| window == b"I: ").expect("a connection identifier");
+                let connection = response[at + 3..at + 11].try_into().expect("eight digits");
+                self.calls.push(Call { endpoint: EndpointIndex(place as u32), connection });
+            }
+        }
+        assert_eq!((count, self.lone.end_turn(), self.lone.held()), (BATCH, 0, 0));
+        self.frames.clear();
+        if kind == Kind::Dlcx {
+            for call in self.calls.drain(self.calls.len() - BATCH..) {
+                self.busy[call.endpoint.0 as usize] = false;
+            }
+        }
+        debug_assert_eq!(self.lone.counters().get(Counter::HistoryFull), 0);
+    }
+
+    /// An endpoint without a call, at random.
+    fn free_endpoint(&mut self) -> usize {
+        loop {
+            let place = self.rng.below(self.busy.len() as u64) as usize;
+            if !std::mem::replace(&mut self.busy[place], true) {
+                return place;
+            }
+        }
+    }
+}
+
+fn hex(digits: &[u8; 8]) -> &str {
+    std::str::from_utf8(digits).expect("hexadecimal digits")
+}
+
+/// One turn of the loop. A function for each kind, so that a profiler can tell them apart.
+macro_rules! turns {
+    ($($name:ident)+) => {
+        $(#[inline(never)]
+        fn $name(lone: &mut Lone, frames: &[FrameRef]) {
+            // Not to be merged with its likes.
+            std::hint::black_box(stringify!($name));
+            for &frame in frames {
+                lone.handle(frame);
+            }
+            lone.handle_time();
+        })+
+    };
+}
+
+turns! { handle_crcx handle_repeat handle_mdcx handle_auep handle_dlcx }
+
+#[allow(clippy::disallowed_methods, reason = "a measurement")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+fn address(card: u32) -> IpAddr {
+    [192, 0, 2, 20 + card as u8].into()
+}
+
+/// As many simulated cards as the calls need ports; connections go to them by slot.
+struct Rack(Vec<SimCard>);
+
+impl Rack {
+    fn card(&mut self, connection: u32) -> (&mut SimCard, u32) {
+        (&mut self.0[(connection / CARD) as usize], connection % CARD)
+    }
+}
+
+impl Card for Rack {
+    fn open(&mut self, now: Time, endpoint: EndpointIndex, connection: u32, media: &Media) -> Answer<MediaAddress> {
+        let (card, slot) = self.card(connection);
+        card.open(now, endpoint, slot, media)
+    }
+
+    fn modify(&mut self, now: Time, endpoint: EndpointIndex, connection: u32, media: &Media) -> Answer<()> {
+        let (card, slot) = self.card(connection);
+        card.modify(now, endpoint, slot, media)
+    }
+
+    fn close(&mut self, now: Time, endpoint: EndpointIndex, connection: u32) -> MediaReport {
+        let (card, slot) = self.card(connection);
+        card.close(now, endpoint, slot)
+    }
+
+    fn report(&self, now: Time, connection: u32) -> MediaReport {
+        self.0[(connection / CARD) as usize].report(now, connection % CARD)
+    }
+
+    /// The cards answer at once and have no defects: nothing to say.
+    fn poll(&mut self, now: Time) -> Option<Indication> {
+        self.0.iter_mut().find_map(|card| card.poll(now))
+    }
+
+    fn deadline(&self) -> Time {
+        self.0.iter().map(|card| card.deadline()).min().unwrap_or(Time::NEVER)
+    }
+
+    fn operate(&mut self, now: Time, order: &CardOrder) -> Result<(), &'static str> {
+        self.0.iter_mut().try_for_each(|card| card.operate(now, order))
+    }
+}

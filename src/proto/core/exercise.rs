@@ -1,0 +1,415 @@
+//! One core alone, driven by bytes from anywhere: what benches, fuzzers and tests of a whole core call.
+//!
+//! A [`Lone`] core owns its frames and its way out in memory and its time is a number that the caller moves; it is the run loop of a
+//! core without IO. [`datagrams`] feeds it whatever comes, and says what became of it.
+
+use super::{Answer, Ask, Boot, Core, Envelope, Frames, Origin, Outside, Request, Turn};
+use crate::proto::aggregate::Forms;
+use crate::proto::base::{AgentId, CoreId, Counter, Counters, FrameRef, Time};
+use crate::proto::codec::peek::{self, Peek};
+use crate::proto::endpoint::{Encoding, Law};
+use crate::proto::plan::{AgentSettings, Limits, Plan, Settings, SpanPlan, Timers};
+use crate::proto::trunk::{Card, CardOrder, Defect, Facility, FacilityKind, FacilityPlan, SimCard, SimulatedPlan, SpanIndex, Topology};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Where the agent of [`settings`] commands from and is notified at.
+pub const AGENT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 2727);
+/// The domain of [`plan`].
+pub const DOMAIN: &str = "tgw.example.net";
+/// Frames of a [`Lone`] core, and its transmit slots.
+pub const FRAMES: usize = 64;
+/// Bytes of a frame and of a transmit slot.
+const FRAME: usize = 4096;
+
+/// A plan for one core with these facilities, so many connections, and a history of so many responses of `response_bytes` each.
+pub fn plan(facilities: &[FacilityPlan], connections: u32, history_entries: u32, response_bytes: u64) -> Option<Plan> {
+    let topology = Topology::new(facilities).ok()?;
+    Some(Plan {
+        spans: vec![SpanPlan { law: Law::Mu, agent: AgentId(0) }; topology.spans().len()],
+        domains: vec![DOMAIN.as_bytes().into()],
+        listen: vec![SocketAddr::from(([192, 0, 2, 10], 2427))],
+        cores: 1,
+        owners: vec![CoreId(0)],
+        limits: Limits {
+            connections,
+            connections_per_endpoint: 4,
+            blob_blocks: 2 * connections + 64,
+            entities: 16,
+            jobs: 64,
+            datagrams: 32,
+            messages_per_datagram: 32,
+            slice: 64,
+            datagram: FRAME as u16,
+            history_entries,
+            history_bytes: u64::from(history_entries) * response_bytes,
+            own_commands: 64,
+        },
+        topology: topology.into(),
+    })
+}
+
+/// Settings with one agent, which does not mind what comes before the restart, and the usual timers.
+pub fn settings() -> Settings {
+    let (s, ms) = (Duration::from_secs, Duration::from_millis);
+    let agent = AgentSettings {
+        name: "ca".into(),
+        entity: format!("ca@[{}]:{}", AGENT.ip(), AGENT.port()),
+        domains: vec!["ca.example.net".into()],
+        addresses: vec![AGENT.ip()],
+        any_address: false,
+        notify: vec![AGENT],
+        forms: Forms::default(),
+        ranges: true,
+        same_content: false,
+        refuse_while_restarting: false,
+        max_response: 4000,
+        delete_on_failure: true,
+    };
+    Settings {
+        agents: vec![agent],
+        encodings: [&b"PCMU"[..], b"PCMA"].into_iter().filter_map(Encoding::by_name).collect(),
+        timers: Timers {
+            history: s(30),
+            max: s(20),
+            max1: 5,
+            max2: 7,
+            rto_initial: ms(200),
+            rto_min: ms(100),
+            rto_max: s(4),
+            long_transaction: s(5),
+            transaction_limit: s(10),
+            provisional_after: ms(200),
+            vote: ms(500),
+            max_waiting_delay: Some(ms(60)),
+            disconnected_initial: s(15),
+            disconnected_min: s(15),
+            disconnected_max: s(600),
+            alarm_declare: ms(2500),
+            alarm_clear: s(10),
+            alarm_merge: ms(200),
+            shutdown_grace: s(5),
+        },
+        overload_enter: ms(20),
+        overload_leave: ms(5),
+    }
+}
+
+/// A simulated card that carries everything in `plan`.
+pub fn card(plan: &Plan, address: IpAddr, connections: u32, seed: u64) -> SimCard {
+    let facilities: Vec<Facility> = plan.topology.facilities().collect();
+    let topology = &plan.topology;
+    SimCard::new(&SimulatedPlan { topology, facilities: &facilities, address, ports: 1024..=u16::MAX, part: (0, 1), connections, seed })
+}
+
+/// A core and all the world it knows.
+pub struct Lone {
+    core: Core,
+    counters: Arc<Counters>,
+    frames: Memory,
+    out: Exit,
+    now: Time,
+}
+
+impl Lone {
+    /// A core after a restart that nobody was told of.
+    pub fn new(plan: Plan, settings: Settings, card: Box<dyn Card + Send>, seed: u64) -> Lone {
+        let now = Time::from_millis(1000);
+        let counters = Arc::new(Counters::new());
+        let boot = Boot { core: CoreId(0), plan: plan.into(), settings: settings.into(), counters: counters.clone(), card, seed, now };
+        let core = Core::new(boot);
+        let frames = Memory { bytes: vec![0; FRAMES * FRAME], held: vec![None; FRAMES] };
+        let out = Exit { slots: vec![0; FRAMES * FRAME], sent: Vec::with_capacity(FRAMES), released: Vec::with_capacity(FRAMES) };
+        Lone { core, counters, frames, out, now }
+    }
+
+    /// What it counted.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// The time.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Moves time on; nothing happens by itself.
+    pub fn pass(&mut self, time: Duration) {
+        self.now += time;
+    }
+
+    /// A datagram from the agent arrives: `write` fills the frame and says how many bytes. `None`: every frame is held.
+    pub fn receive(&mut self, write: impl FnOnce(&mut [u8]) -> usize) -> Option<FrameRef> {
+        let index = self.frames.held.iter().position(Option::is_none)?;
+        let room = self.frames.bytes.chunks_exact_mut(FRAME).nth(index)?;
+        let length = write(room).min(FRAME);
+        *self.frames.held.get_mut(index)? = Some((length, self.now));
+        Some(FrameRef { core: CoreId(0), index: index as u32 })
+    }
+
+    /// The core handles what has arrived.
+    #[inline]
+    pub fn handle(&mut self, frame: FrameRef) {
+        self.core.handle_datagram(&mut Turn { now: self.now, frames: &self.frames, out: &mut self.out }, frame);
+    }
+
+    /// The core does what is due.
+    #[inline]
+    pub fn handle_time(&mut self) {
+        self.core.handle_time(&mut Turn { now: self.now, frames: &self.frames, out: &mut self.out });
+    }
+
+    /// Asks the core, until it is done; `None` when it goes on and on.
+    pub fn ask(&mut self, ask: Ask) -> Option<Answer> {
+        let mut request = Request::new(ask);
+        for _ in 0..=self.frames.held.len() * FRAME {
+            let mut turn = Turn { now: self.now, frames: &self.frames, out: &mut self.out };
+            if self.core.handle_request(&mut turn, &mut request) {
+                return Some(request.answer);
+            }
+        }
+        None
+    }
+
+    /// When [`Lone::handle_time`] is due.
+    pub fn deadline(&self) -> Time {
+        self.core.deadline()
+    }
+
+    /// What was sent since [`Lone::end_turn`], in order.
+    pub fn sent(&self) -> impl Iterator<Item = &[u8]> {
+        self.out.slots.chunks_exact(FRAME).zip(&self.out.sent).map(|(slot, &length)| slot.get(..length).unwrap_or_default())
+    }
+
+    /// Ends a turn: transmit slots and released frames are free again. The number of frames that were released and not held.
+    pub fn end_turn(&mut self) -> usize {
+        self.out.sent.clear();
+        let mut wrong = 0;
+        for frame in self.out.released.drain(..) {
+            wrong += usize::from(self.frames.held.get_mut(frame.index as usize).and_then(Option::take).is_none());
+        }
+        wrong
+    }
+
+    /// Frames that the core holds.
+    pub fn held(&self) -> usize {
+        self.frames.held.iter().flatten().count()
+    }
+
+    /// Lets the core tell its restart and agrees; false when it does not come to that.
+    pub fn restart(&mut self) -> bool {
+        for _ in 0..RESTART_TURNS {
+            self.handle_time();
+            let asked: Vec<u32> = self.sent().filter_map(command_id).collect();
+            self.end_turn();
+            for id in asked {
+                let response = format!("200 {id} OK\r\n");
+                let frame = self.receive(|room| copy(response.as_bytes(), room));
+                frame.into_iter().for_each(|frame| self.handle(frame));
+                self.handle_time();
+                self.end_turn();
+            }
+            if self.counters.get(Counter::ResponsesMatched) > 0 && self.deadline() > self.now {
+                return true;
+            }
+            self.now = self.deadline().clamp(self.now + Duration::from_millis(1), self.now + Duration::from_secs(10));
+        }
+        false
+    }
+}
+
+/// Turns in which a restart of 100,000 endpoints is told: they are worked through in slices.
+const RESTART_TURNS: usize = 10_000;
+
+/// The transaction of a command at the beginning of a datagram.
+fn command_id(datagram: &[u8]) -> Option<u32> {
+    match peek::split(datagram).next()?.1 {
+        Peek::Command { id, .. } => Some(id),
+        Peek::Response { .. } | Peek::Unreadable => None,
+    }
+}
+
+/// Copies as much as there is room for.
+fn copy(from: &[u8], room: &mut [u8]) -> usize {
+    let length = from.len().min(room.len());
+    room.iter_mut().zip(from).for_each(|(to, &from)| *to = from);
+    length
+}
+
+/// Received frames.
+struct Memory {
+    bytes: Vec<u8>,
+    /// Length and arrival of what is in a frame.
+    held: Vec<Option<(usize, Time)>>,
+}
+
+impl Frames for Memory {
+    type Datagram<'a> = &'a [u8];
+
+    #[inline]
+    fn read(&self, frame: FrameRef) -> Option<(&[u8], Origin)> {
+        let (length, arrival) = (*self.held.get(frame.index as usize)?)?;
+        let start = frame.index as usize * FRAME;
+        Some((self.bytes.get(start..start + length)?, Origin { from: AGENT, local: 0, arrival }))
+    }
+}
+
+/// The way out.
+struct Exit {
+    slots: Vec<u8>,
+    /// Length of what is in each slot in use.
+    sent: Vec<usize>,
+    released: Vec<FrameRef>,
+}
+
+impl Outside for Exit {
+    #[inline]
+    fn transmit(&mut self, _: SocketAddr, _: u8, write: impl FnOnce(&mut [u8]) -> usize) -> bool {
+        let start = self.sent.len() * FRAME;
+        let Some(slot) = self.slots.get_mut(start..start + FRAME) else { return false };
+        self.sent.push(write(slot));
+        true
+    }
+
+    fn forward(&mut self, _: CoreId, _: Envelope) -> bool {
+        false
+    }
+
+    #[inline]
+    fn release(&mut self, frame: FrameRef) {
+        self.released.push(frame);
+    }
+}
+
+/// What became of an input of [`datagrams`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Outcome {
+    /// Datagrams the core was given.
+    pub received: usize,
+    /// Datagrams it sent.
+    pub sent: usize,
+    /// Datagrams it sent that no agent could read.
+    pub unreadable: usize,
+    /// Frames it released that it did not hold.
+    pub released_twice: usize,
+    /// Frames it still held when everything was over.
+    pub held: usize,
+    /// Commands that still waited then.
+    pub waiting: usize,
+}
+
+impl Outcome {
+    /// Whether the core gave every frame back once, ended every command and wrote nothing unreadable.
+    pub fn is_sound(&self) -> bool {
+        (self.unreadable, self.released_twice, self.held, self.waiting) == (0, 0, 0, 0)
+    }
+}
+
+/// Ends a datagram in the input of [`datagrams`].
+pub const SEPARATOR: u8 = 0xff;
+
+/// Feeds a core the datagrams in `input`, which end with [`SEPARATOR`]. A first byte below `0x10` is no part of its datagram but says
+/// what happens before it: time passes, the card takes its time, refuses, fails. Afterwards the card works and time passes until
+/// nothing is left to be done.
+pub fn datagrams(input: &[u8]) -> Outcome {
+    let spans = [(FacilityKind::T3, 1), (FacilityKind::T1, 1), (FacilityKind::E1, 1)];
+    let facilities = spans.map(|(kind, unit)| FacilityPlan { kind, unit, common_channel: false });
+    let mut outcome = Outcome::default();
+    let Some(plan) = plan(&facilities, 64, 256, 512) else { return outcome };
+    let card = card(&plan, [192, 0, 2, 20].into(), 64, 1);
+    let mut lone = Lone::new(plan, settings(), Box::new(card), 1);
+    for part in input.split(|&byte| byte == SEPARATOR) {
+        let datagram = match part.split_first() {
+            Some((&sign @ 0..0x10, rest)) => {
+                happen(&mut lone, sign, &mut outcome);
+                rest
+            }
+            _ => part,
+        };
+        if let Some(frame) = lone.receive(|room| copy(datagram, room)) {
+            outcome.received += 1;
+            lone.handle(frame);
+        }
+        turn(&mut lone, &mut outcome);
+    }
+    happen(&mut lone, 3, &mut outcome);
+    lone.ask(Ask::Card(CardOrder::Refuse(0)));
+    for _ in 0..SETTLING {
+        happen(&mut lone, 1, &mut outcome);
+    }
+    outcome.held = lone.held();
+    if let Some(Answer::Transactions(view)) = lone.ask(Ask::Transactions) {
+        outcome.waiting = view.waiting;
+    }
+    outcome
+}
+
+/// Seconds after which every command has ended.
+const SETTLING: usize = 40;
+
+fn turn(lone: &mut Lone, outcome: &mut Outcome) {
+    lone.pass(Duration::from_micros(100));
+    lone.handle_time();
+    for datagram in lone.sent() {
+        outcome.sent += 1;
+        outcome.unreadable += usize::from(peek::split(datagram).any(|(_, message)| message == Peek::Unreadable));
+    }
+    outcome.released_twice += lone.end_turn();
+}
+
+/// What a sign in the input stands for.
+fn happen(lone: &mut Lone, sign: u8, outcome: &mut Outcome) {
+    let line = Facility::Span(SpanIndex(u16::from(sign)));
+    let order = match sign {
+        0 => {
+            lone.pass(Duration::from_millis(10));
+            return turn(lone, outcome);
+        }
+        1 => {
+            lone.pass(Duration::from_secs(1));
+            return turn(lone, outcome);
+        }
+        2 => CardOrder::Delay(50),
+        3 => CardOrder::Delay(0),
+        4 => CardOrder::Delay(u32::MAX),
+        5 => CardOrder::Refuse(1),
+        6..0xc => CardOrder::Defect { facility: line, defect: Defect::LossOfSignal, present: sign % 2 == 0, at_once: true },
+        _ => CardOrder::Clear { facility: line, at_once: true },
+    };
+    lone.ask(Ask::Card(order));
+    turn(lone, outcome);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_set_up_and_taken_down() {
+        let facility = FacilityPlan { kind: FacilityKind::T1, unit: 1, common_channel: false };
+        let plan = plan(&[facility], 8, 64, 512).unwrap();
+        let card = card(&plan, [192, 0, 2, 20].into(), 8, 1);
+        let mut lone = Lone::new(plan, settings(), Box::new(card), 1);
+        assert!(lone.restart());
+        for (text, code) in [
+            ("CRCX 1 ds/ds1-1/5@tgw.example.net MGCP 1.0\r\nC: 1\r\nM: recvonly\r\n", "200 1"),
+            ("DLCX 2 ds/ds1-1/5@tgw.example.net MGCP 1.0\r\n", "250 2"),
+        ] {
+            let frame = lone.receive(|room| copy(text.as_bytes(), room)).unwrap();
+            lone.handle(frame);
+            assert!(lone.sent().next().unwrap().starts_with(code.as_bytes()));
+            assert_eq!((lone.end_turn(), lone.held()), (0, 0));
+        }
+        assert_eq!(lone.counters().get(Counter::DlcxDone), 1);
+    }
+
+    #[test]
+    fn an_input_is_taken_apart_and_settles() {
+        let input = b"CRCX 1 ds/ds1-1/5@tgw.example.net MGCP 1.0\nC: 1\nM: recvonly\n\xff\x04\
+            CRCX 2 ds/ds1-1/6@tgw.example.net MGCP 1.0\nC: 1\nM: recvonly\n\xff\x01DLCX 3 *@tgw.example.net MGCP 1.0\n\xffgarbage";
+        let outcome = datagrams(input);
+        assert_eq!(outcome.received, 4);
+        assert!(outcome.sent >= 4 && outcome.is_sound(), "{outcome:?}");
+    }
+}
