@@ -70,7 +70,8 @@ impl Core {
         if let Some(handle) = superseded {
             self.abort_transaction(turn, handle);
         }
-        if verb == Some(Verb::Crcx) && self.detector.refuse_new() {
+        // While the agent has not been told of the endpoint the restart comes first, overloaded or not.
+        if verb == Some(Verb::Crcx) && self.detector.refuse_new() && !self.waits_for_restart(name) {
             self.counters.add(Counter::OverloadRefused);
             return self.refuse_unremembered(turn, received, (verb, id, name), mgcp::OVERLOADED);
         }
@@ -307,15 +308,21 @@ impl Core {
         mut refused: Refused,
     ) {
         let mut preface = self.preface(verb, self.plan.topology.lookup(local_of(name)), refused.code);
-        if let Preface::Endpoint(endpoint) = preface
-            && self.calls.endpoints.get(endpoint).is_some_and(|state| state.announcement == Told::Waiting && state.service.in_service)
-        {
-            self.trigger_restart(turn, endpoint);
+        if preface != Preface::None && self.waits_for_restart(name) {
+            if let Preface::Endpoint(endpoint) = preface {
+                self.trigger_restart(turn, endpoint);
+            }
             (refused, preface) = (mgcp::RESTARTING, Preface::None);
         }
         let outcome = Outcome::Refused(refused);
         self.respond(turn, Final { received, handle: None, id, preface, outcome: &outcome });
         self.finish(received.message);
+    }
+
+    /// Whether `name` is an endpoint in service whose restart was not sent yet.
+    fn waits_for_restart(&self, name: &[u8]) -> bool {
+        let state = self.plan.topology.lookup(local_of(name)).and_then(|endpoint| self.calls.endpoints.get(endpoint));
+        state.is_some_and(|state| state.announcement == Told::Waiting && state.service.in_service)
     }
 
     /// What goes in front of a response with `code` to a command for `endpoint`, or for a name that is none's: the restart of the

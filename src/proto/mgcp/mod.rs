@@ -20,7 +20,7 @@ pub use write::{
 
 use crate::proto::base::{Counters, EndpointIndex};
 use crate::proto::codec::mgcp::{Code, Command, EndpointName, Refusal};
-use crate::proto::endpoint::{ConnectionId, Endpoints, LocalMedia};
+use crate::proto::endpoint::{Announcement, ConnectionId, Endpoints, LocalMedia};
 use crate::proto::plan::{Plan, Settings};
 use crate::proto::trunk::{Card, MediaReport};
 use std::sync::Arc;
@@ -245,10 +245,11 @@ pub fn packages_supported(command: &Command<'_>) -> Result<(), Refused> {
 
 /// Whether `endpoint` executes commands other than audits (G-SVC-01, G-RTN-02).
 pub fn in_service(calls: &Calls, endpoint: EndpointIndex) -> Result<(), Refused> {
-    let service = calls.endpoints.get(endpoint).ok_or(ENDPOINT_UNKNOWN)?.service;
-    match (service.in_service, service.refusal) {
+    let state = calls.endpoints.get(endpoint).ok_or(ENDPOINT_UNKNOWN)?;
+    match (state.service.in_service, state.service.refusal) {
         (true, _) => Ok(()),
-        (false, 531) => Err(FACILITY_FAILED),
+        // Before the agent has seen a restart only 501 may be seen (G-RST-03).
+        (false, 531) if state.announcement != Announcement::Waiting => Err(FACILITY_FAILED),
         (false, _) => Err(OUT_OF_SERVICE),
     }
 }
