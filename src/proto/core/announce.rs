@@ -6,12 +6,13 @@ use super::media::Covered;
 use super::outside::{Frames, Outside, Turn};
 use super::{Core, Envelope};
 use crate::proto::aggregate::Pattern;
-use crate::proto::base::{AgentId, EndpointIndex, EndpointRange, TransactionId};
+use crate::proto::base::{AgentId, EndpointIndex, EndpointRange, Time, TransactionId};
 use crate::proto::codec::mgcp::Writer;
 use crate::proto::endpoint::{Announcement as Told, EntityId, RestartMethod, Service};
 use crate::proto::mgcp::{self, Outcome, Restart, delete};
 use crate::proto::plan::Plan;
 use crate::proto::trunk::Cursor;
+use std::time::Duration;
 
 /// A RestartInProgress, and how far it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -85,6 +86,9 @@ impl Core {
     /// From the lead core: a RestartInProgress is out, answered or withdrawn.
     pub(super) fn handle_announcement<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, announcement: Announcement) {
         self.announcements.set(announcement);
+        if announcement.restart.method == RestartMethod::Graceful && announcement.stage == Stage::Sent {
+            self.note_leaving(turn.now, &announcement.restart);
+        }
         if !goes_in_front(announcement.restart.method) {
             return;
         }
@@ -110,6 +114,20 @@ impl Core {
         }
     }
 
+    /// Endpoints leave service: an audit says in how many seconds (G-AUE-10).
+    fn note_leaving(&mut self, now: Time, restart: &Restart) {
+        let leaves_at = (restart.delay_s > 0).then(|| now + Duration::from_secs(restart.delay_s.into()));
+        let selection = restart.pattern.selection(&self.plan.topology);
+        let mut cursor = Cursor::default();
+        while let Some(range) = selection.next(&self.plan.topology, &mut cursor, u32::MAX) {
+            for endpoint in range.iter() {
+                if let Some(state) = self.calls.endpoints.get_mut(endpoint) {
+                    state.leaves_at = leaves_at;
+                }
+            }
+        }
+    }
+
     /// Commands that waited for a restart to be announced start over.
     fn resume_waiting<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>) {
         loop {
@@ -123,7 +141,7 @@ impl Core {
             let Some(job) = self.jobs.remove(id) else { return };
             let Owner::Here(handle) = job.owner else { continue };
             let started = self.parsed(turn, job.received.message, |core, turn, command| {
-                core.start(turn, job.received, handle, command);
+                core.start(turn, job.received, handle, command, job.endpoint);
                 Ok(())
             });
             if let Err(refused) = started {

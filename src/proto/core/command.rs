@@ -52,13 +52,13 @@ impl Core {
             Seen::New { superseded } => superseded,
             Seen::Running(handle) => {
                 self.counters.add(Counter::CommandsRepeatedRunning);
-                let preface = self.preface(verb, name, 100);
+                let preface = self.preface(verb, self.plan.topology.lookup(local_of(name)), 100);
                 self.respond_provisional(turn, received, handle, id, preface);
                 return self.finish(message);
             }
             Seen::Finished { handle, body } => {
                 self.counters.add(Counter::CommandsRepeated);
-                let preface = self.preface(verb, name, leading_code(body));
+                let preface = self.preface(verb, self.plan.topology.lookup(local_of(name)), leading_code(body));
                 self.respond_again(turn, received, handle, preface);
                 return self.finish(message);
             }
@@ -81,38 +81,40 @@ impl Core {
             return self.refuse_unremembered(turn, received, (verb, id, name), mgcp::HISTORY_FULL);
         };
         self.counters.add(Counter::CommandsNew);
-        if self.restart_first(turn, received, handle, verb, id, name) {
+        let endpoint = self.plan.topology.lookup(local_of(name));
+        if self.restart_first(turn, received, handle, (verb, id), endpoint) {
             return;
         }
         match Command::parse(bytes) {
             Ok(command) => {
                 self.confirm(turn, agent, &command);
-                self.start(turn, received, handle, &command);
+                self.start(turn, received, handle, &command, endpoint);
             }
             Err(refusal) => {
                 let outcome = Outcome::Refused(refused(refusal));
-                let preface = self.preface(verb, name, refusal.code());
+                let preface = self.preface(verb, endpoint, refusal.code());
                 self.respond(turn, Final { received, handle: Some(handle), id, preface, outcome: &outcome });
                 self.finish(message);
             }
         }
     }
 
-    /// Executes a command that is noted as running, from its beginning.
+    /// Executes a command that is noted as running, from its beginning. `endpoint`: the one its name is of, if it is one's.
     pub(super) fn start<F: Frames, O: Outside>(
         &mut self,
         turn: &mut Turn<'_, F, O>,
         received: Received,
         handle: history::Handle,
         command: &Command<'_>,
+        endpoint: Option<EndpointIndex>,
     ) {
-        let step = self.execute(turn, received, handle, command).unwrap_or_else(|refused| Step::Done(Outcome::Refused(refused)));
+        let step = self.execute(turn, received, handle, command, endpoint).unwrap_or_else(|refused| Step::Done(Outcome::Refused(refused)));
         let id = command.id;
         match step {
             Step::Waiting => return,
             Step::Done(outcome) => {
                 self.count(command.verb, &outcome);
-                let preface = self.preface(Some(command.verb), command.endpoint.raw, outcome.code());
+                let preface = self.preface(Some(command.verb), endpoint, outcome.code());
                 self.respond(turn, Final { received, handle: Some(handle), id, preface, outcome: &outcome });
             }
             Step::Audit(endpoint) => {
@@ -133,10 +135,12 @@ impl Core {
         received: Received,
         handle: history::Handle,
         command: &Command<'_>,
+        endpoint: Option<EndpointIndex>,
     ) -> Result<Step, Refused> {
         let verb = command.verb;
         let audit = matches!(verb, Verb::Auep | Verb::Aucx);
-        let target = self.target(received.message.agent, &command.endpoint)?;
+        let target = self.target(received.message.agent, &command.endpoint, endpoint)?;
+        mgcp::packages_supported(command)?;
         let endpoint = match target {
             Target::One(endpoint) => endpoint,
             Target::Many(selection) => return self.execute_many(turn, received, handle, command, selection),
@@ -223,16 +227,15 @@ impl Core {
         Step::Waiting
     }
 
-    /// The endpoint or endpoints that `name` means: 500 when there is none (G-EPN-10).
-    fn target(&self, agent: AgentId, name: &EndpointName<'_>) -> Result<Target, Refused> {
+    /// The endpoint or endpoints that `name` means: 500 when there is none (G-EPN-10). `endpoint`: the one it is the name of.
+    fn target(&self, agent: AgentId, name: &EndpointName<'_>, endpoint: Option<EndpointIndex>) -> Result<Target, Refused> {
         mgcp::domain_of(&self.plan, name)?;
-        let topology = &self.plan.topology;
-        if let Some(endpoint) = topology.lookup(name.local) {
+        if let Some(endpoint) = endpoint {
             // Its home is its owner; a name that comes out elsewhere was forwarded by a core with another plan.
             return if self.calls.endpoints.owns(endpoint) { Ok(Target::One(endpoint)) } else { Err(mgcp::ENDPOINT_UNKNOWN) };
         }
         let ranges = self.settings.agent(agent).is_some_and(|agent| agent.ranges);
-        topology.resolve(name.local, ranges).map(Target::Many).map_err(|_| mgcp::ENDPOINT_UNKNOWN)
+        self.plan.topology.resolve(name.local, ranges).map(Target::Many).map_err(|_| mgcp::ENDPOINT_UNKNOWN)
     }
 
     /// Holds a command for an endpoint whose restart the agent has not been told of until there is a restart to put in front of the
@@ -242,12 +245,15 @@ impl Core {
         turn: &mut Turn<'_, F, O>,
         received: Received,
         handle: history::Handle,
-        verb: Option<Verb>,
-        id: TransactionId,
-        name: &[u8],
+        (verb, id): (Option<Verb>, TransactionId),
+        endpoint: Option<EndpointIndex>,
     ) -> bool {
-        let Some(verb) = verb.filter(|verb| !matches!(verb, Verb::Auep | Verb::Aucx)) else { return false };
-        let Some(endpoint) = self.plan.topology.lookup(local_of(name)) else { return false };
+        if matches!(verb, Some(Verb::Auep | Verb::Aucx)) {
+            return false;
+        }
+        // An unknown verb will be refused, but the answer is one the agent may not see first either.
+        let verb = verb.unwrap_or(Verb::Mesg);
+        let Some(endpoint) = endpoint else { return false };
         let Some(state) = self.calls.endpoints.get(endpoint) else { return false };
         if state.announcement == Told::Done || !state.service.in_service {
             return false;
@@ -301,7 +307,7 @@ impl Core {
         (verb, id, name): (Option<Verb>, TransactionId, &[u8]),
         mut refused: Refused,
     ) {
-        let mut preface = self.preface(verb, name, refused.code);
+        let mut preface = self.preface(verb, self.plan.topology.lookup(local_of(name)), refused.code);
         if preface != Preface::None && self.waits_for_restart(name) {
             if let Preface::Endpoint(endpoint) = preface {
                 self.trigger_restart(turn, endpoint);
@@ -319,13 +325,13 @@ impl Core {
         state.is_some_and(|state| state.announcement == Told::Waiting && state.service.in_service)
     }
 
-    /// What goes in front of a response with `code` to a command for `name`: the restart of its endpoint, unless it is an audit or
-    /// one of the refusals that may be seen before (G-RST-03).
-    fn preface(&self, verb: Option<Verb>, name: &[u8], code: u16) -> Preface {
-        if matches!(verb, None | Some(Verb::Auep | Verb::Aucx)) || mgcp::before_restart(code) {
+    /// What goes in front of a response with `code` to a command for `endpoint`, or for a name that is none's: the restart of the
+    /// endpoint, unless it is an audit or one of the refusals that may be seen before (G-RST-03).
+    fn preface(&self, verb: Option<Verb>, endpoint: Option<EndpointIndex>, code: u16) -> Preface {
+        if matches!(verb, Some(Verb::Auep | Verb::Aucx)) || mgcp::before_restart(code) {
             return Preface::None;
         }
-        match self.plan.topology.lookup(local_of(name)) {
+        match endpoint {
             Some(endpoint) => Preface::Endpoint(endpoint),
             // A name that means nothing has nothing to announce.
             None if code == mgcp::ENDPOINT_UNKNOWN.code => Preface::None,

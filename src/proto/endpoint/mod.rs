@@ -17,12 +17,15 @@ pub use encoding::{Encoding, Encodings, negotiate};
 pub use entity::{Entities, EntityId};
 pub use options::{Gain, Network, Options};
 
-use crate::proto::base::{AgentId, EndpointIndex, EndpointRange, HexId};
+use crate::proto::base::{AgentId, EndpointIndex, EndpointRange, HexId, Time};
 use idle::IdleSet;
 use std::net::SocketAddr;
 
 /// The most connections one endpoint can have (configuration may allow fewer).
 pub const CONNECTIONS_PER_ENDPOINT: usize = 4;
+
+/// Endpoints that share one entry of the index by endpoint.
+const CHUNK: usize = 16;
 
 /// The coding of a DS0 on the line (`B: e:`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -110,6 +113,8 @@ pub struct Endpoint {
     pub connections: [ConnectionSlot; CONNECTIONS_PER_ENDPOINT],
     /// Service state.
     pub service: Service,
+    /// When it leaves service, as the latest graceful RestartInProgress said; only meaningful while that is its method.
+    pub leaves_at: Option<Time>,
     /// Whether the agent was told.
     pub announcement: Announcement,
     /// Whom it notifies.
@@ -137,6 +142,7 @@ impl Endpoint {
         Endpoint {
             connections: [NO_CONNECTION; CONNECTIONS_PER_ENDPOINT],
             service: Service::default(),
+            leaves_at: None,
             announcement: Announcement::default(),
             entity: EntityId::PROVISIONED,
             provisioned,
@@ -153,6 +159,15 @@ impl Endpoint {
     /// Slots of its connections.
     pub fn connection_slots(&self) -> impl Iterator<Item = ConnectionSlot> + use<> {
         self.connections.into_iter().filter(|&slot| slot != NO_CONNECTION)
+    }
+
+    /// The seconds after which it leaves service, as a graceful RestartInProgress sent at `now` would say; 0 when it does not, or
+    /// leaves with its last connection.
+    pub fn leaves_in(&self, now: Time) -> u32 {
+        match self.leaves_at {
+            Some(at) if self.service.method == RestartMethod::Graceful => at.since(now).as_secs_f64().round() as u32,
+            _ => 0,
+        }
     }
 
     /// How many connections it has.
@@ -187,6 +202,9 @@ pub struct PoolLimits {
 pub struct Endpoints {
     /// Where each span's endpoints start in `list`, ordered by first endpoint.
     spans: Vec<(EndpointRange, u32)>,
+    /// For each [`CHUNK`] of endpoints, the first of `spans` that ends behind its start: every command looks its endpoint up several
+    /// times, and a search among thousands of spans would cost more each time than the endpoint itself.
+    chunks: Vec<u32>,
     list: Vec<Endpoint>,
     idle: IdleSet,
     /// The connections of all of them.
@@ -207,8 +225,13 @@ impl Endpoints {
             list.extend(span.range.iter().map(|_| Endpoint::new(span.law, span.agent)));
         }
         let idle = IdleSet::new(list.len());
+        let mut chunks = Vec::new();
+        for (index, (range, _)) in starts.iter().enumerate() {
+            chunks.resize(chunks.len().max((range.first.saturating_add(range.count) as usize).div_ceil(CHUNK)), index as u32);
+        }
         Endpoints {
             spans: starts,
+            chunks,
             list,
             idle,
             connections: Connections::new(limits.connections, seed),
@@ -247,6 +270,12 @@ impl Endpoints {
     pub fn find(&self, endpoint: EndpointIndex, id: ConnectionId) -> Option<(ConnectionSlot, &Connection)> {
         let endpoint = self.get(endpoint)?;
         endpoint.connection_slots().find_map(|slot| self.connections.get(slot).filter(|c| c.id == id && !c.pending).map(|c| (slot, c)))
+    }
+
+    /// Whether `endpoint` has a connection `id` whose creation still runs.
+    pub fn is_pending(&self, endpoint: EndpointIndex, id: ConnectionId) -> bool {
+        let mut slots = self.get(endpoint).into_iter().flat_map(Endpoint::connection_slots);
+        slots.any(|slot| self.connections.get(slot).is_some_and(|connection| connection.id == id && connection.pending))
     }
 
     /// Adds `connection` to its endpoint; `None` when the endpoint or the slab is full.
@@ -329,9 +358,10 @@ impl Endpoints {
 
     #[inline]
     fn place(&self, endpoint: EndpointIndex) -> Option<usize> {
-        // The last span that starts at or before the endpoint.
-        let after = self.spans.partition_point(|(range, _)| range.first <= endpoint.0);
-        let (range, start) = self.spans.get(after.checked_sub(1)?)?;
+        let from = *self.chunks.get(endpoint.0 as usize / CHUNK)?;
+        // A span has at least as many endpoints as a chunk, so the second one is the last to ask.
+        let (range, start) =
+            self.spans.get(from as usize..)?.iter().find(|(range, _)| endpoint.0 < range.first.saturating_add(range.count))?;
         range.contains(endpoint).then(|| (start + (endpoint.0 - range.first)) as usize)
     }
 }
@@ -350,6 +380,17 @@ mod tests {
         let endpoints = endpoints();
         assert!(endpoints.owns(EndpointIndex(0)) && endpoints.owns(EndpointIndex(71)));
         assert!(!endpoints.owns(EndpointIndex(24)) && !endpoints.owns(EndpointIndex(72)));
+        for (first, count) in [(0, 1), (3, 40), (50, 1), (51, 5), (200, 33), (u32::MAX - 3, 3)] {
+            let spans: Vec<OwnedSpan> = [(0, 1), (3, 40), (50, 1), (51, 5), (200, 33)]
+                .map(|(first, count)| OwnedSpan { range: EndpointRange { first, count }, law: Law::Mu, agent: AgentId(0) })
+                .into();
+            let endpoints = Endpoints::new(&spans, PoolLimits { connections: 1, blob_blocks: 1, entities: 1 }, 7);
+            let range = EndpointRange { first, count };
+            for endpoint in range.iter() {
+                let known = spans.iter().any(|span| span.range.contains(endpoint));
+                assert_eq!(endpoints.owns(endpoint), known, "{endpoint:?}");
+            }
+        }
     }
 
     #[test]

@@ -122,21 +122,18 @@ pub fn opened(
     address: MediaAddress,
     command: &Command<'_>,
 ) -> Result<Begun, Refused> {
-    let mut connection = *calls.endpoints.connections.get(slot).ok_or(NO_MEDIA)?;
-    connection.local.address = address.address;
-    connection.local.port = address.port;
-    connection.pending = plan.half != Half::Whole;
     if let Some(described) = plan.described
-        && !describe::keep(calls, &mut connection, described, command)
+        && !describe::keep(calls, slot, described, command)
     {
         return Err(NO_MEMORY_LEFT);
     }
-    if let Some(kept) = calls.endpoints.connections.get_mut(slot) {
-        *kept = connection;
-    }
+    let connection = calls.endpoints.connections.get_mut(slot).ok_or(NO_MEDIA)?;
+    connection.local.address = address.address;
+    connection.local.port = address.port;
+    connection.pending = plan.half != Half::Whole;
+    let created = Created { endpoint: connection.endpoint, connection: connection.id, local: connection.local };
     let request = plan.request.as_ref().filter(|_| plan.half == Half::Whole);
     let entity = request.and_then(|request| request::apply(calls, plan.endpoint, request, command));
-    let created = Created { endpoint: connection.endpoint, connection: connection.id, local: connection.local };
     Ok(Begun::Ready(slot, created, entity))
 }
 

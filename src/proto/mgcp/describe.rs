@@ -3,7 +3,7 @@
 use super::{Calls, DESCRIPTION_UNSUPPORTED, IRRECONCILABLE, Refused};
 use crate::proto::codec::mgcp::Command;
 use crate::proto::codec::sdp::{Address, Session};
-use crate::proto::endpoint::{Connection, ConnectionId, Encoding, Encodings, Network, Options, Remote};
+use crate::proto::endpoint::{ConnectionId, ConnectionSlot, Encoding, Encodings, Endpoints, Network, Options, Remote};
 use std::net::IpAddr;
 
 /// A remote description: where media goes and what the far end can do.
@@ -35,10 +35,12 @@ pub(super) fn remote(calls: &Calls, command: &Command<'_>, options: &Options) ->
     Ok(Some(described))
 }
 
-/// Keeps `described` and its text with `connection`; false when there is no room for the text (`fits` was not asked).
-pub(super) fn keep(calls: &mut Calls, connection: &mut Connection, described: Described, command: &Command<'_>) -> bool {
-    let Some(blob) = calls.endpoints.blobs.store(command.description.unwrap_or_default()) else { return false };
-    calls.endpoints.blobs.free(&mut connection.remote_text);
+/// Keeps `described` and its text with the connection in `slot`; false when there is no room for the text (`fits` was not asked).
+pub(super) fn keep(calls: &mut Calls, slot: ConnectionSlot, described: Described, command: &Command<'_>) -> bool {
+    let Endpoints { blobs, connections, .. } = &mut calls.endpoints;
+    let Some(connection) = connections.get_mut(slot) else { return false };
+    let Some(blob) = blobs.store(command.description.unwrap_or_default()) else { return false };
+    blobs.free(&mut connection.remote_text);
     connection.remote_text = blob;
     connection.remote = described.remote;
     true

@@ -46,7 +46,8 @@ pub fn validate(calls: &Calls, command: &Command<'_>, endpoint: EndpointIndex) -
         let offered = described.map(|described| described.encodings);
         let chooses = described.is_some() || given.encodings.is_some() || given.bandwidth_kbits.is_some() || given.period_ms.is_some();
         if chooses {
-            let present = described.is_none().then_some(connection.local.encodings);
+            // A bandwidth without a list makes the gateway choose among all it has; a period alone keeps what there is.
+            let present = (described.is_none() && given.bandwidth_kbits.is_none()).then_some(connection.local.encodings);
             let listed = Options { encodings: given.encodings.or(present), ..given };
             (local.encodings, local.period_ms) = choose(calls, &listed, &connection.options, offered.as_ref())?;
         }
@@ -89,20 +90,17 @@ pub fn undo(calls: &mut Calls, now: Time, slot: ConnectionSlot) {
 
 /// The card agreed.
 pub fn apply(calls: &mut Calls, slot: ConnectionSlot, plan: &ModifyPlan, command: &Command<'_>) -> Result<Modified, Refused> {
-    let mut connection = *calls.endpoints.connections.get(slot).ok_or(NO_MEDIA)?;
     if let Some(described) = plan.described
-        && !describe::keep(calls, &mut connection, described, command)
+        && !describe::keep(calls, slot, described, command)
     {
         return Err(NO_MEMORY_LEFT);
     }
+    let connection = calls.endpoints.connections.get_mut(slot).ok_or(NO_MEDIA)?;
     let described_anew = connection.local != plan.local;
     connection.mode = plan.mode;
     connection.options = plan.options;
     connection.local = plan.local;
-    if let Some(kept) = calls.endpoints.connections.get_mut(slot) {
-        *kept = connection;
-    }
-    let entity = request::apply(calls, connection.endpoint, &plan.request, command);
     let created = Created { endpoint: connection.endpoint, connection: connection.id, local: connection.local };
+    let entity = request::apply(calls, created.endpoint, &plan.request, command);
     Ok(Modified::Ready(described_anew.then_some(created), entity))
 }

@@ -70,6 +70,10 @@ impl Detector {
 
     /// At `now` a batch begins whose oldest datagram has waited `sojourn`.
     pub fn record(&mut self, now: Time, sojourn: Duration) -> Option<Change> {
+        if self.recorded == Some(now) {
+            // The rest of a batch: no time has passed, so it weighs nothing.
+            return None;
+        }
         let since = self.recorded.map_or(Duration::MAX, |at| now.since(at));
         self.recorded = Some(now);
         self.sojourn = smooth(self.sojourn, sojourn, since);
