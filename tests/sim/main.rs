@@ -3,6 +3,7 @@
 mod any_of;
 mod calls;
 mod datagrams;
+mod dialogues;
 mod everywhere;
 mod field_bugs;
 mod load_agent;
