@@ -8,6 +8,7 @@ use crate::proto::base::{AgentId, CoreId, EndpointIndex};
 use crate::proto::codec::mgcp::Verb;
 use crate::proto::codec::peek::{self, Peek};
 use crate::proto::plan::{Plan, Settings};
+use crate::proto::trunk::Selection;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -26,6 +27,15 @@ struct Transaction {
     provisional: bool,
     /// The datagram it came in first, and its place among the commands there.
     datagram: (u64, usize),
+}
+
+/// What a DeleteConnection names.
+struct Deletion {
+    command: (IpAddr, u32),
+    /// Its endpoints when they are many.
+    selection: Option<Selection>,
+    call: Option<String>,
+    connection: Option<String>,
 }
 
 /// A connection that a final has named.
@@ -47,6 +57,11 @@ pub struct Journal {
     /// Commands by the datagram they came in first.
     datagrams: HashMap<u64, Vec<(IpAddr, u32)>>,
     created: BTreeMap<String, Created>,
+    /// The connections of each endpoint.
+    at: HashMap<EndpointIndex, Vec<String>>,
+    /// Deletions of one endpoint, and of many.
+    deletions: HashMap<EndpointIndex, Vec<Deletion>>,
+    wide_deletions: Vec<Deletion>,
     own: HashSet<u32>,
     /// Connections the gateway said it deleted.
     lost: HashSet<String>,
@@ -67,6 +82,9 @@ impl Journal {
             transactions: HashMap::new(),
             datagrams: HashMap::new(),
             created: BTreeMap::new(),
+            at: HashMap::new(),
+            deletions: HashMap::new(),
+            wide_deletions: Vec::new(),
             own: HashSet::new(),
             lost: HashSet::new(),
             restarting: true,
@@ -105,6 +123,9 @@ impl Journal {
             fresh.push(key);
             let transaction =
                 Transaction { verb, local, text, received: datagram, ended: None, code: 0, provisional: false, datagram: place };
+            if verb == Some(Verb::Dlcx) {
+                self.note_deletion(key, &transaction);
+            }
             self.transactions.insert(key, transaction);
         }
         if all_fresh && fresh.len() > 1 {
@@ -229,34 +250,43 @@ impl Journal {
         }
         for (id, endpoint) in made {
             let created = Created { endpoint, call: call.clone(), received, ended };
+            self.at.entry(endpoint).or_default().push(id.clone());
             assert!(self.created.insert(id.clone(), created).is_none(), "connection {id} was created twice");
         }
     }
 
     /// G-CRX-04, G-SHD-04: an endpoint chosen for `$` has no connection.
     fn check_was_free(&self, endpoint: EndpointIndex, asked: u64, text: &str) {
-        for (id, other) in self.created.iter().filter(|(_, other)| other.endpoint == endpoint && other.ended <= asked) {
-            let gone = self.lost.contains(id) || self.deletions().any(|deletion| self.covers(deletion, id, other));
+        let there = self.at.get(&endpoint).into_iter().flatten().filter_map(|id| Some((id, self.created.get(id)?)));
+        for (id, other) in there.filter(|(_, other)| other.ended <= asked) {
+            let gone = self.lost.contains(id) || self.deletions_of(id, other).next().is_some();
             assert!(gone, "an endpoint with connection {id} was chosen for {text}");
         }
     }
 
-    /// DeleteConnection commands that were not refused, answered or not.
-    fn deletions(&self) -> impl Iterator<Item = &Transaction> {
-        self.transactions.values().filter(|t| t.verb == Some(Verb::Dlcx) && matches!(t.code, 0 | 200..=299))
+    fn note_deletion(&mut self, command: (IpAddr, u32), transaction: &Transaction) {
+        let text = Reply::parameters_of(&transaction.text);
+        let find = |name: &str| text.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, value)| value.to_ascii_uppercase());
+        let topology = &self.plan.topology;
+        let one = topology.lookup(transaction.local.as_bytes());
+        let selection = topology.resolve(transaction.local.as_bytes(), false).ok().filter(|_| one.is_none());
+        let deletion = Deletion { command, selection, call: find("C"), connection: find("I") };
+        match one {
+            Some(endpoint) => self.deletions.entry(endpoint).or_default().push(deletion),
+            None => self.wide_deletions.push(deletion),
+        }
     }
 
-    fn covers(&self, deletion: &Transaction, id: &str, created: &Created) -> bool {
-        let text = Reply::parameters_of(&deletion.text);
-        let find = |name: &str| text.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str());
+    /// DeleteConnection commands that name a connection and were not refused, answered or not.
+    fn deletions_of(&self, id: &str, created: &Created) -> impl Iterator<Item = &Transaction> {
         let topology = &self.plan.topology;
-        let there = match topology.lookup(deletion.local.as_bytes()) {
-            Some(endpoint) => endpoint == created.endpoint,
-            None => topology.resolve(deletion.local.as_bytes(), false).is_ok_and(|all| all.contains(topology, created.endpoint)),
-        };
-        there
-            && find("C").is_none_or(|call| call.eq_ignore_ascii_case(&created.call))
-            && find("I").is_none_or(|named| named.eq_ignore_ascii_case(id))
+        let wide = self.wide_deletions.iter().filter(|d| d.selection.is_some_and(|all| all.contains(topology, created.endpoint)));
+        let named = self.deletions.get(&created.endpoint).into_iter().flatten().chain(wide).filter(move |deletion| {
+            deletion.call.as_ref().is_none_or(|call| call.eq_ignore_ascii_case(&created.call))
+                && deletion.connection.as_ref().is_none_or(|named| named.eq_ignore_ascii_case(id))
+        });
+        let commands = named.filter_map(|deletion| self.transactions.get(&deletion.command));
+        commands.filter(|command| matches!(command.code, 0 | 200..=299))
     }
 
     /// What may and what must be connected now that all is quiet, against what is.
@@ -270,7 +300,7 @@ impl Journal {
             assert_eq!(created.endpoint, endpoint, "connection {id} is on another endpoint");
         }
         for (id, created) in &self.created {
-            let covering = self.deletions().filter(|deletion| deletion.ended.is_some() && self.covers(deletion, id, created));
+            let covering = self.deletions_of(id, created).filter(|deletion| deletion.ended.is_some());
             let (mut must_not, mut may_not) = (None, self.lost.contains(id));
             if may_not {
                 assert!(!present.contains_key(id.as_str()), "connection {id} is there though the gateway deleted it");

@@ -342,6 +342,8 @@ pub struct World {
     frames: FrameTable,
     wires: Wires,
     agents: Vec<Box<dyn Actor>>,
+    /// When each is polled next.
+    polls: Vec<Time>,
     mail: Vec<Mail>,
     /// The responses in it, by transaction.
     replies: HashMap<u32, Vec<Reply>>,
@@ -401,6 +403,7 @@ impl World {
             nodes,
             wires,
             agents: Vec::new(),
+            polls: Vec::new(),
             mail: Vec::new(),
             replies: HashMap::new(),
             answers_own: false,
@@ -453,12 +456,14 @@ impl World {
     /// Adds an agent that acts by itself.
     pub fn add_agent(&mut self, agent: Box<dyn Actor>) {
         self.wires.push(self.now, Event::Poll(self.agents.len()));
+        self.polls.push(self.now);
         self.agents.push(agent);
     }
 
     /// Takes all agents away; what comes for them is mail from now on.
     pub fn clear_agents(&mut self) {
         self.agents.clear();
+        self.polls.clear();
     }
 
     /// The agents.
@@ -633,13 +638,14 @@ impl World {
             }
             Event::ToAgent(mail) => self.deliver(mail),
             Event::Turn(core) => self.turn(core, at),
-            Event::Poll(place) => {
+            Event::Poll(place) if self.polls.get(place) == Some(&at) => {
+                self.polls[place] = Time::NEVER;
                 let mut out = Vec::new();
-                if let Some(agent) = self.agents.get_mut(place) {
-                    agent.poll(self.now, &mut out);
-                    self.after_agent(place, out);
-                }
+                self.agents[place].poll(self.now, &mut out);
+                self.after_agent(place, out);
             }
+            // An earlier poll took its place.
+            Event::Poll(_) => {}
         }
         true
     }
@@ -668,9 +674,10 @@ impl World {
         for Outbound { from, local, bytes } in out {
             self.send_from(from, local, &bytes);
         }
-        let at = self.agents[agent].deadline();
-        if at != Time::NEVER {
-            self.wires.push(at.max(self.now + US), Event::Poll(agent));
+        let at = self.agents[agent].deadline().max(self.now + US);
+        if at < self.polls[agent] {
+            self.polls[agent] = at;
+            self.wires.push(at, Event::Poll(agent));
         }
     }
 

@@ -5,6 +5,7 @@ mod calls;
 mod datagrams;
 mod everywhere;
 mod field_bugs;
+mod load_agent;
 mod pairs;
 mod random;
 mod restart;

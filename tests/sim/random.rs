@@ -57,17 +57,17 @@ fn run(seed: u64) -> u64 {
             address: IpAddr::from([192, 0, 2, 1 + place]),
             spans: vec![1, 2, 3 + u32::from(place)],
             channels: 1 + rng.below(6) as u32,
-            window: 1 + rng.below(12) as usize,
-            pause: rng.duration(2 * MS, 60 * MS),
+            window: 1 + rng.below(30) as usize,
+            pause: rng.duration(MS, 25 * MS),
             everything: rng.below(2) == 0,
             trouble: small || !told || trouble != Trouble::None,
         };
         w.add_agent(Box::new(RandomAgent::new(agent, w.now, rng.fork("agent"))));
     }
     // Safety: everything may go wrong.
-    for _ in 0..1 + rng.below(5) {
+    for _ in 0..1 + rng.below(4) {
         w.set_faults(faults(&mut rng, trouble));
-        for _ in 0..rng.below(6) {
+        for _ in 0..2 + rng.below(10) {
             disturb(&mut w, &mut rng, trouble);
             w.run_for(rng.duration(Duration::ZERO, 700 * MS));
         }
@@ -90,6 +90,10 @@ fn run(seed: u64) -> u64 {
     w.run_for(25 * S);
     if w.journal().unanswered() == 0 {
         w.check_quiet();
+    }
+    if number("TOLLGATE_SEED").is_some() {
+        let lines: Vec<_> = w.agents().iter().map(|agent| agent.summary()).collect();
+        println!("{layout:?} {trouble:?} {} steps, {} connections\n{}", w.steps(), w.connections().len(), lines.join("\n"));
     }
     w.clear_agents();
     w.answer_own();
@@ -152,7 +156,7 @@ fn random_worlds_keep_every_rule() {
         run(seed);
         return;
     }
-    for seed in 1..=number("TOLLGATE_SEEDS").unwrap_or(120) {
+    for seed in 1..=number("TOLLGATE_SEEDS").unwrap_or(300) {
         run(seed);
     }
 }
