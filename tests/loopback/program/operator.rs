@@ -116,9 +116,7 @@ fn a_drained_gateway_takes_no_new_calls() {
     let names: Vec<_> = (1..=8).map(|n| format!("ds/ds3-1/ds1-{n}/1")).collect();
     let kept = agent.create(&names[0]);
     gateway.order(&["drain"]);
-    eventually("every core drains", SOON, || {
-        gateway.rows(&["cores"]).iter().all(|core| core["load"]["draining"] == true).then_some(())
-    });
+    eventually("every core drains", SOON, || gateway.rows(&["cores"]).iter().all(|core| core["load"]["draining"] == true).then_some(()));
     for name in &names {
         let code = agent.ask("CRCX", name, &["C: A2", "M: recvonly"]).code;
         assert!(code.is_some_and(|code| code >= 400), "{name}: {code:?}");
@@ -127,9 +125,7 @@ fn a_drained_gateway_takes_no_new_calls() {
     assert_eq!(agent.ask("DLCX", &names[0], &["C: A1", &format!("I: {kept}")]).code, Some(250));
     assert!(gateway.counter("drain_refused") >= 8);
     gateway.order(&["drain", "--off"]);
-    eventually("no core drains", SOON, || {
-        gateway.rows(&["cores"]).iter().all(|core| core["load"]["draining"] == false).then_some(())
-    });
+    eventually("no core drains", SOON, || gateway.rows(&["cores"]).iter().all(|core| core["load"]["draining"] == false).then_some(()));
     names.iter().for_each(|name| drop(agent.create(name)));
 }
 

@@ -54,9 +54,7 @@ fn an_agent_comes_and_goes() {
     let list = format!("[{:?}, {:?}]", addresses.agent().ip().to_string(), addresses.stranger().ip().to_string());
     change(&mut gateway, "agent.0.addresses", &list);
     gateway.signal(SIGHUP);
-    eventually("it is taken over", SOON, || {
-        (gateway.rows(&["agents"])[0]["addresses"].as_array().unwrap().len() == 2).then_some(())
-    });
+    eventually("it is taken over", SOON, || (gateway.rows(&["agents"])[0]["addresses"].as_array().unwrap().len() == 2).then_some(()));
     let id = audit(&stranger);
     assert_eq!(stranger.final_of(id, SOON).code, Some(200));
     assert!(gateway.log().contains("agent[ca].addresses"), "{}", gateway.log());
