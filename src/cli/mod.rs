@@ -59,7 +59,7 @@ enum Verb {
     Block {
         /// An endpoint, a facility, or a name with `*` or ranges such as `[1-12]`.
         name: String,
-        /// After so many seconds at the latest, with the calls that are still up.
+        /// After so many seconds, with the calls that are still up then.
         #[arg(long, value_name = "SECONDS", conflicts_with = "force")]
         graceful: Option<u32>,
         /// At once; calls are lost.

@@ -153,11 +153,8 @@ fn connections(rows: &[ConnectionRow]) -> String {
 
 /// Everything known of one endpoint on one page.
 fn endpoint(row: &EndpointRow) -> String {
-    let mut page = String::new();
-    let mut line = |what: &str, value: String| {
-        // Writing into a string cannot fail.
-        let _ = writeln!(page, "{what:<16}{}", if value.is_empty() { "-".to_owned() } else { value });
-    };
+    let mut lines: Vec<(&str, String)> = Vec::new();
+    let mut line = |what, value: String| lines.push((what, value));
     line("endpoint", format!("{} (number {}, on core {})", row.name, row.index, row.core));
     line("administrative", row.administrative.clone());
     line("operational", with(&row.operational, row.failure.as_deref()));
@@ -171,7 +168,6 @@ fn endpoint(row: &EndpointRow) -> String {
     line("law", row.law.clone());
     line("connections", row.connections.len().to_string());
     for connection in &row.connections {
-        line("", String::from(" "));
         line("  connection", connection.connection.clone());
         line("  call", connection.call.clone());
         line("  mode", mode(connection));
@@ -185,7 +181,8 @@ fn endpoint(row: &EndpointRow) -> String {
         line("  jitter", format!("{} ms", connection.jitter_ms));
         line("  latency", format!("{} ms", connection.latency_ms));
     }
-    page
+    let text = lines.into_iter().map(|(what, value)| format!("{what:<16}{}\n", if value.is_empty() { "-" } else { &value }));
+    text.collect()
 }
 
 fn agents(rows: &[AgentRow]) -> String {
@@ -265,7 +262,7 @@ fn counters(view: &Counters) -> String {
         table.row([format!("responses {}", row.name), row.total.to_string(), by_core(&row), "Responses sent with this code.".into()]);
     }
     let zero = view.counters.iter().filter(|row| row.total == 0).count();
-    format!("{table}{zero} counters are at zero\n")
+    format!("{table}{zero} more at zero\n")
 }
 
 fn reload(view: &Reload) -> String {
@@ -455,7 +452,7 @@ mod tests {
         let view = Counters { cores: vec![0, 1], counters: vec![row("a", 0), row("b", 12)], responses: vec![row("200", 3)] };
         let text = counters(&view);
         assert_eq!(text.lines().count(), 4);
-        assert!(text.contains("b                 12  12 0     Things.") && text.ends_with("1 counters are at zero\n"), "{text}");
+        assert!(text.contains("b                 12     12 0  Things.") && text.ends_with("1 more at zero\n"), "{text}");
     }
 
     #[test]

@@ -210,10 +210,10 @@ impl Parts {
         }
         let mut outboxes: Vec<Vec<Option<Outbox>>> = (0..cores).map(|_| (0..cores).map(|_| None).collect()).collect();
         let mut inboxes: Vec<Vec<_>> = (0..cores).map(|_| Vec::new()).collect();
-        for from in 0..cores {
+        for (from, outboxes) in outboxes.iter_mut().enumerate() {
             for to in (0..cores).filter(|&to| to != from) {
                 let (sender, receiver) = ring::pair(RING);
-                outboxes[from][to] = Some(Outbox { ring: sender, waker: wakers[to].clone() });
+                outboxes[to] = Some(Outbox { ring: sender, waker: wakers[to].clone() });
                 inboxes[to].push((CoreId(from as u8), receiver));
             }
         }

@@ -120,12 +120,14 @@ impl Cores {
     /// # Errors
     /// The first core whose inbox is full; the others have them.
     pub fn set_settings(&self, settings: &Arc<Settings>) -> Result<(), Silent> {
-        let full = self.ports.iter().filter(|port| {
-            let sent = port.inbox.try_send(ToCore::Settings(settings.clone())).is_ok();
+        let mut result = Ok(());
+        for port in &self.ports {
+            if port.inbox.try_send(ToCore::Settings(settings.clone())).is_err() {
+                result = result.and(Err(Silent(port.core)));
+            }
             port.waker.wake();
-            !sent
-        });
-        full.map(|port| port.core).last().map_or(Ok(()), |core| Err(Silent(core)))
+        }
+        result
     }
 
     /// Cores that have not gone round their loop for longer than `limit`.

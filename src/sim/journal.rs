@@ -48,6 +48,10 @@ pub struct Journal {
     datagrams: HashMap<u64, Vec<(IpAddr, u32)>>,
     created: BTreeMap<String, Created>,
     own: HashSet<u32>,
+    /// Connections the gateway said it deleted.
+    lost: HashSet<String>,
+    /// No RestartInProgress was answered yet.
+    restarting: bool,
     own_text: HashMap<u32, Vec<u8>>,
     /// Whether messages of a datagram must be answered in order: not when some are dropped on the way.
     pub in_order: bool,
@@ -64,6 +68,8 @@ impl Journal {
             datagrams: HashMap::new(),
             created: BTreeMap::new(),
             own: HashSet::new(),
+            lost: HashSet::new(),
+            restarting: true,
             own_text: HashMap::new(),
             in_order: true,
         }
@@ -81,9 +87,14 @@ impl Journal {
         let mut fresh = Vec::new();
         let mut all_fresh = true;
         for (range, peeked) in peek::split(bytes) {
+            if let Peek::Response { code: 200..=299, id } = peeked {
+                self.restarting &= !self.own.contains(&id);
+            }
             let Peek::Command { verb, id, endpoint } = peeked else { continue };
             let key = (from.ip(), id);
-            if self.transactions.contains_key(&key) {
+            if let Some(known) = self.transactions.get(&key) {
+                // A repeat by itself may be answered before its turn in the first datagram comes.
+                self.datagrams.remove(&known.datagram.0);
                 all_fresh = false;
                 continue;
             }
@@ -110,6 +121,7 @@ impl Journal {
         let agent = self.settings.agent_at(to.ip()).unwrap_or(AgentId(0));
         let largest = self.settings.agent(agent).map_or(4000, |agent| agent.max_response);
         let replies = Reply::all(bytes);
+        self.check_restart_first(to, &replies);
         for reply in &replies {
             assert!(reply.bytes.len() <= largest, "a message of {} bytes, the agent takes {largest}", reply.bytes.len());
             match reply.code {
@@ -118,6 +130,16 @@ impl Journal {
                 Some(code) => self.response(to, code, reply),
             }
         }
+    }
+
+    /// G-RST-03: nothing but audits, 405, 501 and 520 is seen of an endpoint before its restart.
+    fn check_restart_first(&self, to: SocketAddr, replies: &[Reply]) {
+        let Some(first) = replies.first().filter(|_| self.restarting) else { return };
+        let Some(code) = first.code.filter(|code| !matches!(code, 0 | 405 | 501 | 520)) else { return };
+        let Some(transaction) = self.transactions.get(&(to.ip(), first.id)) else { return };
+        let audit = matches!(transaction.verb, None | Some(Verb::Auep | Verb::Aucx));
+        let plain = self.plan.topology.lookup(transaction.local.as_bytes()).is_some();
+        assert!(audit || !plain || code == 500, "{} before the restart, to {}", first.line, transaction.text);
     }
 
     /// G-TRX-01, G-TRX-07, G-SHD-02: own ids are unique and tell their core; a repeat is the same bytes.
@@ -129,6 +151,11 @@ impl Journal {
         let same = self.own_text.entry(id).or_insert_with(|| command.bytes.clone());
         assert_eq!(String::from_utf8_lossy(same), String::from_utf8_lossy(&command.bytes), "own command {id} changed");
         self.own.insert(id);
+        if command.line.starts_with("DLCX")
+            && let Some(connection) = command.get("I")
+        {
+            self.lost.insert(connection.to_owned());
+        }
     }
 
     fn response(&mut self, to: SocketAddr, code: u16, reply: &Reply) {
@@ -209,7 +236,7 @@ impl Journal {
     /// G-CRX-04, G-SHD-04: an endpoint chosen for `$` has no connection.
     fn check_was_free(&self, endpoint: EndpointIndex, asked: u64, text: &str) {
         for (id, other) in self.created.iter().filter(|(_, other)| other.endpoint == endpoint && other.ended <= asked) {
-            let gone = self.deletions().any(|deletion| self.covers(deletion, id, other));
+            let gone = self.lost.contains(id) || self.deletions().any(|deletion| self.covers(deletion, id, other));
             assert!(gone, "an endpoint with connection {id} was chosen for {text}");
         }
     }
@@ -244,7 +271,10 @@ impl Journal {
         }
         for (id, created) in &self.created {
             let covering = self.deletions().filter(|deletion| deletion.ended.is_some() && self.covers(deletion, id, created));
-            let (mut must_not, mut may_not) = (None, false);
+            let (mut must_not, mut may_not) = (None, self.lost.contains(id));
+            if may_not {
+                assert!(!present.contains_key(id.as_str()), "connection {id} is there though the gateway deleted it");
+            }
             for deletion in covering {
                 if created.ended <= deletion.received {
                     must_not = Some(&deletion.text);
@@ -269,9 +299,9 @@ impl Journal {
         (self.transactions.len(), self.own.len())
     }
 
-    /// Forgets everything about connections: for scenarios in which the line takes them away.
-    pub fn forget_connections(&mut self) {
-        self.created.clear();
+    /// Commands that have no final yet.
+    pub fn unanswered(&self) -> usize {
+        self.transactions.values().filter(|t| t.code == 0).count()
     }
 }
 

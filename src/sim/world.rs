@@ -11,7 +11,7 @@ use crate::proto::endpoint::Announcement as Told;
 use crate::proto::plan::{Plan, Settings};
 use crate::proto::trunk::{CardOrder, Facility, FacilityKind, FacilityPlan, SimCard, SimulatedPlan};
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -140,6 +140,9 @@ pub trait Actor {
 
     /// What it waits for, for a message.
     fn pending(&self) -> String;
+
+    /// What became of its commands, for a message.
+    fn summary(&self) -> String;
 }
 
 enum Event {
@@ -340,6 +343,8 @@ pub struct World {
     wires: Wires,
     agents: Vec<Box<dyn Actor>>,
     mail: Vec<Mail>,
+    /// The responses in it, by transaction.
+    replies: HashMap<u32, Vec<Reply>>,
     answers_own: bool,
     receivers: Vec<CoreId>,
     next_id: u32,
@@ -397,6 +402,7 @@ impl World {
             wires,
             agents: Vec::new(),
             mail: Vec::new(),
+            replies: HashMap::new(),
             answers_own: false,
             next_id: 1000,
             steps: 0,
@@ -420,7 +426,7 @@ impl World {
             let Answer::Endpoints(views) = self.ask_core(core, Ask::Endpoints(all, StateFilter::All)) else { panic!("no answer") };
             assert!(views.iter().all(|view| view.announcement == Told::Done), "a restart is not confirmed after 3 s");
         }
-        self.mail.clear();
+        self.take_mail();
     }
 
     /// What goes wrong from now on.
@@ -448,6 +454,11 @@ impl World {
     pub fn add_agent(&mut self, agent: Box<dyn Actor>) {
         self.wires.push(self.now, Event::Poll(self.agents.len()));
         self.agents.push(agent);
+    }
+
+    /// Takes all agents away; what comes for them is mail from now on.
+    pub fn clear_agents(&mut self) {
+        self.agents.clear();
     }
 
     /// The agents.
@@ -561,8 +572,8 @@ impl World {
     pub fn final_of(&mut self, id: u32) -> Reply {
         let end = self.now + Duration::from_secs(60);
         loop {
-            if let Some(reply) = self.replies_to(id).into_iter().find(Reply::is_final) {
-                return reply;
+            if let Some(reply) = self.replies.get(&id).and_then(|replies| replies.iter().find(|reply| reply.is_final())) {
+                return reply.clone();
             }
             assert!(self.step_until(end), "no final for {id}; mail: {:?}", self.mail);
         }
@@ -570,8 +581,7 @@ impl World {
 
     /// Every response to a transaction so far, in order.
     pub fn replies_to(&self, id: u32) -> Vec<Reply> {
-        let replies = self.mail.iter().flat_map(|mail| Reply::all(&mail.bytes));
-        replies.filter(|reply| reply.code.is_some() && reply.id == id).collect()
+        self.replies.get(&id).cloned().unwrap_or_default()
     }
 
     /// What came to agents without an actor.
@@ -581,6 +591,7 @@ impl World {
 
     /// Takes it away.
     pub fn take_mail(&mut self) -> Vec<Mail> {
+        self.replies.clear();
         std::mem::take(&mut self.mail)
     }
 
@@ -622,10 +633,12 @@ impl World {
             }
             Event::ToAgent(mail) => self.deliver(mail),
             Event::Turn(core) => self.turn(core, at),
-            Event::Poll(agent) => {
+            Event::Poll(place) => {
                 let mut out = Vec::new();
-                self.agents[agent].poll(self.now, &mut out);
-                self.after_agent(agent, out);
+                if let Some(agent) = self.agents.get_mut(place) {
+                    agent.poll(self.now, &mut out);
+                    self.after_agent(place, out);
+                }
             }
         }
         true
@@ -639,9 +652,11 @@ impl World {
                 self.after_agent(agent, out);
             }
             None => {
-                if self.answers_own {
-                    for command in Reply::all(&mail.bytes).iter().filter(|reply| reply.code.is_none()) {
-                        self.send_from(mail.to, mail.local, format!("200 {} OK\r\n", command.id).as_bytes());
+                for message in Reply::all(&mail.bytes) {
+                    if message.code.is_some() {
+                        self.replies.entry(message.id).or_default().push(message);
+                    } else if self.answers_own {
+                        self.send_from(mail.to, mail.local, format!("200 {} OK\r\n", message.id).as_bytes());
                     }
                 }
                 self.mail.push(mail);
@@ -728,6 +743,20 @@ impl World {
             }
         }
         list
+    }
+
+    /// Responses the cores remember.
+    pub fn remembered(&mut self) -> usize {
+        let entries = |world: &mut World, core| match world.ask_core(CoreId(core), Ask::Transactions) {
+            Answer::Transactions(view) => view.history.entries,
+            _ => 0,
+        };
+        (0..self.plan.cores).map(|core| entries(self, core)).sum()
+    }
+
+    /// Answers all commands of the gateway to agents without an actor with success from now on.
+    pub fn answer_own(&mut self) {
+        self.answers_own = true;
     }
 
     /// Media resources the cards have given out.

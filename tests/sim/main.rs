@@ -4,7 +4,9 @@ mod any_of;
 mod calls;
 mod datagrams;
 mod everywhere;
+mod field_bugs;
 mod pairs;
+mod random;
 mod restart;
 mod settings;
 mod slow_card;
@@ -41,6 +43,12 @@ fn create(world: &mut World, endpoint: &str, call: &str) -> String {
 /// The connection a response names.
 fn connection(made: &Reply) -> String {
     made.get("I").unwrap_or_else(|| panic!("no connection: {made:?}")).to_owned()
+}
+
+/// Commands of the gateway that came, in order.
+fn rsips(world: &World) -> Vec<Reply> {
+    let messages = world.mail().iter().flat_map(|mail| Reply::all(&mail.bytes));
+    messages.filter(|message| message.code.is_none()).collect()
 }
 
 /// The value of one requested info of an endpoint.

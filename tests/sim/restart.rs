@@ -1,6 +1,6 @@
 //! Restarts and failures as the agent sees them (RFC 3435 4.4.5 to 4.4.7; G-RST, G-RSI, G-SHD-07).
 
-use super::{MS, S, create};
+use super::{MS, S, create, rsips};
 use std::net::SocketAddr;
 use tollgate::proto::base::Counter;
 use tollgate::proto::core::Administration;
@@ -18,10 +18,6 @@ fn starting(layout: Layout, change: impl FnOnce(&mut tollgate::proto::plan::Plan
 /// Every message that came, in order.
 fn messages(w: &World) -> Vec<Reply> {
     w.mail().iter().flat_map(|mail| Reply::all(&mail.bytes)).collect()
-}
-
-fn rsips(w: &World) -> Vec<Reply> {
-    messages(w).into_iter().filter(|message| message.code.is_none()).collect()
 }
 
 fn answer(w: &mut World, rsip: &Reply, code: u16) {
@@ -154,7 +150,6 @@ fn a_span_that_fails_takes_its_calls_with_it() {
         let mut expected = lost.clone();
         expected.sort();
         assert_eq!(deleted, expected, "{layout:?}");
-        w.journal().forget_connections();
         assert!(matches!(w.ask("CRCX", "ds/ds1-3/1", &["C: A1", "M: recvonly"]).code, Some(501 | 531)));
         assert_eq!(w.ask("AUEP", "ds/ds1-3/1", &["F: RM"]).get("RM"), Some("forced"));
         assert_eq!(w.connections().iter().map(|(id, _)| id).collect::<Vec<_>>(), [&kept]);

@@ -25,7 +25,7 @@ impl Gateway {
             How::Idle => (BlockHow::Graceful(Duration::ZERO), "each leaves service when its calls have ended".to_owned()),
             How::Graceful(0) | How::Force => (BlockHow::Force, "out of service".to_owned()),
             How::Graceful(seconds) => {
-                (BlockHow::Graceful(Duration::from_secs(seconds.into())), format!("out of service within {seconds} s, idle ones at once"))
+                (BlockHow::Graceful(Duration::from_secs(seconds.into())), format!("out of service in {seconds} s, whatever calls are up then"))
             }
         };
         self.administer(Administration::Block(selection, how))?;

@@ -100,7 +100,7 @@ pub enum What {
 pub enum How {
     /// When their calls have ended by themselves.
     Idle,
-    /// When their calls have ended, after so many seconds at the latest.
+    /// After so many seconds; calls that are up then are lost.
     Graceful(u32),
     /// At once; calls are lost.
     Force,

@@ -6,12 +6,13 @@ use super::media::Covered;
 use super::outside::{Frames, Outside, Turn};
 use super::{Core, Envelope};
 use crate::proto::aggregate::Pattern;
-use crate::proto::base::{AgentId, EndpointIndex, EndpointRange, TransactionId};
+use crate::proto::base::{AgentId, EndpointIndex, EndpointRange, Time, TransactionId};
 use crate::proto::codec::mgcp::Writer;
-use crate::proto::endpoint::{Announcement as Told, RestartMethod, Service};
+use crate::proto::endpoint::{Announcement as Told, EntityId, RestartMethod, Service};
 use crate::proto::mgcp::{self, Outcome, Restart, delete};
 use crate::proto::plan::Plan;
 use crate::proto::trunk::Cursor;
+use std::time::Duration;
 
 /// A RestartInProgress, and how far it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -85,6 +86,9 @@ impl Core {
     /// From the lead core: a RestartInProgress is out, answered or withdrawn.
     pub(super) fn handle_announcement<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, announcement: Announcement) {
         self.announcements.set(announcement);
+        if announcement.restart.method == RestartMethod::Graceful && announcement.stage == Stage::Sent {
+            self.note_leaving(turn.now, &announcement.restart);
+        }
         if !goes_in_front(announcement.restart.method) {
             return;
         }
@@ -107,6 +111,20 @@ impl Core {
         }
         if announcement.stage == Stage::Sent {
             self.resume_waiting(turn);
+        }
+    }
+
+    /// Endpoints leave service: an audit says in how many seconds (G-AUE-10).
+    fn note_leaving(&mut self, now: Time, restart: &Restart) {
+        let leaves_at = (restart.delay_s > 0).then(|| now + Duration::from_secs(restart.delay_s.into()));
+        let selection = restart.pattern.selection(&self.plan.topology);
+        let mut cursor = Cursor::default();
+        while let Some(range) = selection.next(&self.plan.topology, &mut cursor, u32::MAX) {
+            for endpoint in range.iter() {
+                if let Some(state) = self.calls.endpoints.get_mut(endpoint) {
+                    state.leaves_at = leaves_at;
+                }
+            }
         }
     }
 
@@ -149,13 +167,12 @@ impl Core {
             if before.in_service && !service.in_service {
                 self.abort_at(turn, endpoint, Covered::Call(None));
                 self.lose_connections(turn, endpoint, service.reason);
-                self.calls.endpoints.reset(endpoint);
             }
-            if !before.in_service
-                && service.in_service
-                && let Some(state) = self.calls.endpoints.get_mut(endpoint)
-            {
-                state.announcement = Told::Waiting;
+            if !before.in_service && service.in_service {
+                self.reset(turn, endpoint);
+                if let Some(state) = self.calls.endpoints.get_mut(endpoint) {
+                    state.announcement = Told::Waiting;
+                }
             }
             self.calls.endpoints.refresh_idle(endpoint);
             self.note_idle(turn, endpoint);
@@ -180,6 +197,14 @@ impl Core {
                 }
             }
         }
+    }
+
+    /// Back to the state after a restart. The lead core is told that the notified entity is the provisioned one again (G-RST-12).
+    pub(super) fn reset<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, endpoint: EndpointIndex) {
+        let named = self.calls.endpoints.get(endpoint).filter(|state| state.entity != EntityId::PROVISIONED);
+        let provisioned = named.map(|state| (state.provisioned, 0));
+        self.calls.endpoints.reset(endpoint);
+        self.note_entity(turn, endpoint, provisioned);
     }
 
     fn lose_connections<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, endpoint: EndpointIndex, reason: u16) {

@@ -52,7 +52,8 @@ impl Core {
             Seen::New { superseded } => superseded,
             Seen::Running(handle) => {
                 self.counters.add(Counter::CommandsRepeatedRunning);
-                self.respond_provisional(turn, received, handle, id);
+                let preface = self.preface(verb, self.plan.topology.lookup(local_of(name)), 100);
+                self.respond_provisional(turn, received, handle, id, preface);
                 return self.finish(message);
             }
             Seen::Finished { handle, body } => {
@@ -69,14 +70,15 @@ impl Core {
         if let Some(handle) = superseded {
             self.abort_transaction(turn, handle);
         }
-        if verb == Some(Verb::Crcx) && self.detector.refuse_new() {
+        // While the agent has not been told of the endpoint the restart comes first, overloaded or not.
+        if verb == Some(Verb::Crcx) && self.detector.refuse_new() && !self.waits_for_restart(name) {
             self.counters.add(Counter::OverloadRefused);
-            return self.refuse_unremembered(turn, received, id, mgcp::OVERLOADED);
+            return self.refuse_unremembered(turn, received, (verb, id, name), mgcp::OVERLOADED);
         }
         let class = if verb == Some(Verb::Dlcx) { Class::Release } else { Class::Ordinary };
         let Ok(handle) = self.history.begin(turn.now, &Start { command: known, agent, class, room: room as u16 }) else {
             self.counters.add(Counter::HistoryFull);
-            return self.refuse_unremembered(turn, received, id, mgcp::HISTORY_FULL);
+            return self.refuse_unremembered(turn, received, (verb, id, name), mgcp::HISTORY_FULL);
         };
         self.counters.add(Counter::CommandsNew);
         let endpoint = self.plan.topology.lookup(local_of(name));
@@ -137,7 +139,9 @@ impl Core {
     ) -> Result<Step, Refused> {
         let verb = command.verb;
         let audit = matches!(verb, Verb::Auep | Verb::Aucx);
-        let endpoint = match self.target(received.message.agent, &command.endpoint, endpoint)? {
+        let target = self.target(received.message.agent, &command.endpoint, endpoint)?;
+        mgcp::packages_supported(command)?;
+        let endpoint = match target {
             Target::One(endpoint) => endpoint,
             Target::Many(selection) => return self.execute_many(turn, received, handle, command, selection),
         };
@@ -244,7 +248,11 @@ impl Core {
         (verb, id): (Option<Verb>, TransactionId),
         endpoint: Option<EndpointIndex>,
     ) -> bool {
-        let Some(verb) = verb.filter(|verb| !matches!(verb, Verb::Auep | Verb::Aucx)) else { return false };
+        if matches!(verb, Some(Verb::Auep | Verb::Aucx)) {
+            return false;
+        }
+        // An unknown verb will be refused, but the answer is one the agent may not see first either.
+        let verb = verb.unwrap_or(Verb::Mesg);
         let Some(endpoint) = endpoint else { return false };
         let Some(state) = self.calls.endpoints.get(endpoint) else { return false };
         if state.announcement == Told::Done || !state.service.in_service {
@@ -291,23 +299,36 @@ impl Core {
         self.jobs.insert(job).ok_or(mgcp::TOO_MANY_WAITING)
     }
 
-    /// A refusal that leaves no trace: the repeat is tried afresh (409).
+    /// A refusal that leaves no trace: the repeat is tried afresh (409; 405 while the agent has not been told of the endpoint).
     fn refuse_unremembered<F: Frames, O: Outside>(
         &mut self,
         turn: &mut Turn<'_, F, O>,
         received: Received,
-        id: TransactionId,
-        refused: Refused,
+        (verb, id, name): (Option<Verb>, TransactionId, &[u8]),
+        mut refused: Refused,
     ) {
+        let mut preface = self.preface(verb, self.plan.topology.lookup(local_of(name)), refused.code);
+        if preface != Preface::None && self.waits_for_restart(name) {
+            if let Preface::Endpoint(endpoint) = preface {
+                self.trigger_restart(turn, endpoint);
+            }
+            (refused, preface) = (mgcp::RESTARTING, Preface::None);
+        }
         let outcome = Outcome::Refused(refused);
-        self.respond(turn, Final { received, handle: None, id, preface: Preface::None, outcome: &outcome });
+        self.respond(turn, Final { received, handle: None, id, preface, outcome: &outcome });
         self.finish(received.message);
+    }
+
+    /// Whether `name` is an endpoint in service whose restart was not sent yet.
+    fn waits_for_restart(&self, name: &[u8]) -> bool {
+        let state = self.plan.topology.lookup(local_of(name)).and_then(|endpoint| self.calls.endpoints.get(endpoint));
+        state.is_some_and(|state| state.announcement == Told::Waiting && state.service.in_service)
     }
 
     /// What goes in front of a response with `code` to a command for `endpoint`, or for a name that is none's: the restart of the
     /// endpoint, unless it is an audit or one of the refusals that may be seen before (G-RST-03).
     fn preface(&self, verb: Option<Verb>, endpoint: Option<EndpointIndex>, code: u16) -> Preface {
-        if matches!(verb, None | Some(Verb::Auep | Verb::Aucx)) || mgcp::before_restart(code) {
+        if matches!(verb, Some(Verb::Auep | Verb::Aucx)) || mgcp::before_restart(code) {
             return Preface::None;
         }
         match endpoint {

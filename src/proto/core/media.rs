@@ -380,7 +380,8 @@ impl Core {
             let Some(job) = self.jobs.get(id).copied() else { break };
             if job.provisional_at <= turn.now {
                 if let Owner::Here(handle) = job.owner {
-                    self.respond_provisional(turn, job.received, handle, job.transaction);
+                    let preface = job.endpoint.map_or(Preface::Any, Preface::Endpoint);
+                    self.respond_provisional(turn, job.received, handle, job.transaction, preface);
                 }
                 self.jobs.provisional_done(id);
                 continue;

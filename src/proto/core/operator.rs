@@ -240,7 +240,7 @@ impl Core {
                 let endpoint = *endpoint;
                 self.abort_at(turn, endpoint, Covered::Call(None));
                 delete::disconnect_all(&mut self.calls, turn.now, endpoint, None);
-                self.calls.endpoints.reset(endpoint);
+                self.reset(turn, endpoint);
                 self.note_calls(turn);
                 true
             }

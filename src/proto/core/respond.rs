@@ -112,6 +112,8 @@ impl Core {
         let sent = turn.out.transmit(from, local, |buffer| {
             let front = announcement.and_then(|number| announcements.write(plan, number, buffer)).unwrap_or(0);
             let body = history.body(handle).unwrap_or_default();
+            // Without room for both the restart comes by itself.
+            let front = if front + body.len() <= buffer.len() { front } else { 0 };
             match buffer.get_mut(front..front + body.len()) {
                 Some(room) => {
                     room.copy_from_slice(body);
@@ -123,16 +125,28 @@ impl Core {
         self.counters.add(if sent { Counter::DatagramsSent } else { Counter::TransmitFull });
     }
 
-    /// Sends `100`: the command is being executed (G-PRV-01).
+    /// Sends `100`: the command is being executed (G-PRV-01). Before the restart is sent it would be the first thing the agent sees of
+    /// the endpoint, so nothing is sent then (G-RST-03).
     pub(super) fn respond_provisional<F: Frames, O: Outside>(
         &mut self,
         turn: &mut Turn<'_, F, O>,
         received: Received,
         handle: history::Handle,
         id: TransactionId,
+        preface: Preface,
     ) {
+        if let Preface::Endpoint(endpoint) = preface
+            && self.calls.endpoints.get(endpoint).is_some_and(|state| state.announcement == Told::Waiting)
+        {
+            return;
+        }
         let Origin { from, local, .. } = received.origin;
-        let sent = turn.out.transmit(from, local, |buffer| mgcp::write_provisional(buffer, id));
+        let announcement = self.announcement_in_front(preface);
+        let (announcements, plan) = (&self.announcements, &self.plan);
+        let sent = turn.out.transmit(from, local, |buffer| {
+            let front = announcement.and_then(|number| announcements.write(plan, number, buffer)).unwrap_or(0);
+            front + mgcp::write_provisional(buffer.get_mut(front..).unwrap_or_default(), id)
+        });
         if sent {
             self.history.note_provisional(handle);
             self.counters.add(Counter::DatagramsSent);

@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(period("PCMU", 9999), PERIOD_MAX_MS);
         for e in ENCODINGS {
             let e = Encoding::by_name(e.name.as_bytes()).unwrap();
-            assert!((0..1000).all(|ms| e.closest_period(ms) > 0 && e.closest_period(ms) % e.facts().frame_ms == 0));
+            assert!((0..1000).all(|ms| e.closest_period(ms) > 0 && e.closest_period(ms).is_multiple_of(e.facts().frame_ms)));
         }
     }
 

@@ -60,7 +60,7 @@ mod tests {
     fn agrees_with_a_plain_list() {
         let mut rng = Rng::new(5);
         let mut idle = IdleSet::new(200);
-        let mut model = vec![true; 200];
+        let mut model = [true; 200];
         for _ in 0..20_000 {
             let place = rng.below(200) as u32;
             let value = rng.below(8) == 0;

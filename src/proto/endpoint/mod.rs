@@ -17,7 +17,7 @@ pub use encoding::{Encoding, Encodings, negotiate};
 pub use entity::{Entities, EntityId};
 pub use options::{Gain, Network, Options};
 
-use crate::proto::base::{AgentId, EndpointIndex, EndpointRange, HexId};
+use crate::proto::base::{AgentId, EndpointIndex, EndpointRange, HexId, Time};
 use idle::IdleSet;
 use std::net::SocketAddr;
 
@@ -113,6 +113,8 @@ pub struct Endpoint {
     pub connections: [ConnectionSlot; CONNECTIONS_PER_ENDPOINT],
     /// Service state.
     pub service: Service,
+    /// When it leaves service, as the latest graceful RestartInProgress said; only meaningful while that is its method.
+    pub leaves_at: Option<Time>,
     /// Whether the agent was told.
     pub announcement: Announcement,
     /// Whom it notifies.
@@ -140,6 +142,7 @@ impl Endpoint {
         Endpoint {
             connections: [NO_CONNECTION; CONNECTIONS_PER_ENDPOINT],
             service: Service::default(),
+            leaves_at: None,
             announcement: Announcement::default(),
             entity: EntityId::PROVISIONED,
             provisioned,
@@ -156,6 +159,15 @@ impl Endpoint {
     /// Slots of its connections.
     pub fn connection_slots(&self) -> impl Iterator<Item = ConnectionSlot> + use<> {
         self.connections.into_iter().filter(|&slot| slot != NO_CONNECTION)
+    }
+
+    /// The seconds after which it leaves service, as a graceful RestartInProgress sent at `now` would say; 0 when it does not, or
+    /// leaves with its last connection.
+    pub fn leaves_in(&self, now: Time) -> u32 {
+        match self.leaves_at {
+            Some(at) if self.service.method == RestartMethod::Graceful => at.since(now).as_secs_f64().round() as u32,
+            _ => 0,
+        }
     }
 
     /// How many connections it has.
@@ -258,6 +270,12 @@ impl Endpoints {
     pub fn find(&self, endpoint: EndpointIndex, id: ConnectionId) -> Option<(ConnectionSlot, &Connection)> {
         let endpoint = self.get(endpoint)?;
         endpoint.connection_slots().find_map(|slot| self.connections.get(slot).filter(|c| c.id == id && !c.pending).map(|c| (slot, c)))
+    }
+
+    /// Whether `endpoint` has a connection `id` whose creation still runs.
+    pub fn is_pending(&self, endpoint: EndpointIndex, id: ConnectionId) -> bool {
+        let mut slots = self.get(endpoint).into_iter().flat_map(Endpoint::connection_slots);
+        slots.any(|slot| self.connections.get(slot).is_some_and(|connection| connection.id == id && connection.pending))
     }
 
     /// Adds `connection` to its endpoint; `None` when the endpoint or the slab is full.

@@ -40,9 +40,7 @@ pub fn write(calls: &Calls, now: Time, writer: &mut Writer<'_>, command: &Comman
             sdp::write_absent(writer);
         } else {
             writer.begin_description();
-            for piece in calls.endpoints.blobs.pieces(connection.remote_text) {
-                writer.bytes(piece);
-            }
+            writer.description(calls.endpoints.blobs.pieces(connection.remote_text));
         }
     }
 }

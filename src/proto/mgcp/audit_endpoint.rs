@@ -1,20 +1,21 @@
 //! AuditEndpoint (RFC 3435 2.3.10).
 
-use super::Calls;
-use super::write::{PACKAGES, endpoint as write_endpoint, reason_text};
-use crate::proto::base::{EndpointIndex, Mode};
+use super::write::{PACKAGES, endpoint_at as write_endpoint, reason_text};
+use super::{Calls, domain_of};
+use crate::proto::base::{EndpointIndex, Mode, Time};
 use crate::proto::codec::mgcp::{Code, Command, InfoCode, Writer};
 use crate::proto::endpoint::{Endpoint, EntityId, Law};
 use crate::proto::trunk::{Cursor, Selection};
 
-/// The names of the endpoints of a wildcard name, one `Z:` each, in any service state (G-AUE-01). A list that is too long overflows
-/// the writer and becomes 533 (G-AUE-02).
+/// The names of the endpoints of a wildcard name, one `Z:` each, in any service state (G-AUE-01), with the domain name of the command,
+/// which is the latest one for all of them (G-EPN-05). A list that is too long overflows the writer and becomes 533 (G-AUE-02).
 pub fn write_names(calls: &Calls, writer: &mut Writer<'_>, command: &Command<'_>, selection: &Selection) {
     writer.response(200, command.id, None, "OK");
+    let domain = domain_of(&calls.plan, &command.endpoint).unwrap_or_default();
     let mut cursor = Cursor::default();
     while let Some(range) = selection.next(&calls.plan.topology, &mut cursor, u32::MAX) {
         for endpoint in range.iter() {
-            write_endpoint(calls, writer, Code::Z, endpoint);
+            write_endpoint(calls, writer, Code::Z, endpoint, domain);
             if writer.overflowed() {
                 return;
             }
@@ -23,7 +24,7 @@ pub fn write_names(calls: &Calls, writer: &mut Writer<'_>, command: &Command<'_>
 }
 
 /// What `F:` asks for, in its order; what is not understood is left out (G-AUE-03..12).
-pub fn write(calls: &Calls, writer: &mut Writer<'_>, command: &Command<'_>, endpoint: EndpointIndex) {
+pub fn write(calls: &Calls, now: Time, writer: &mut Writer<'_>, command: &Command<'_>, endpoint: EndpointIndex) {
     writer.response(200, command.id, None, "OK");
     let Some(state) = calls.endpoints.get(endpoint) else { return };
     for info in command.requested_info() {
@@ -51,7 +52,7 @@ pub fn write(calls: &Calls, writer: &mut Writer<'_>, command: &Command<'_>, endp
                 writer.end_line();
             }
             Code::RM => writer.parameter(Code::RM, state.service.method.keyword().as_bytes()),
-            Code::RD => writer.parameter_number(Code::RD, 0),
+            Code::RD => writer.parameter_number(Code::RD, u64::from(state.leaves_in(now))),
             Code::E => writer.parameter_reason(state.service.reason, None, reason_text(state.service.reason)),
             Code::PL => writer.parameter(Code::PL, PACKAGES),
             Code::MD => writer.parameter_number(Code::MD, calls.plan.limits.datagram.into()),

@@ -8,11 +8,8 @@ use crate::proto::endpoint::Law;
 /// What to configure: the line coding, when given (G-EPC-02, G-EPC-03).
 pub type ConfigurePlan = Option<Law>;
 
-/// Reads `B:` and the parameters of packages of `command`.
+/// Reads `B:` of `command`.
 pub fn validate(_calls: &Calls, command: &Command<'_>) -> Result<ConfigurePlan, Refused> {
-    if command.extensions().next().is_some() {
-        return Err(PACKAGE_UNKNOWN);
-    }
     let bearer = command.bearer()?;
     if bearer.packages().next().is_some() {
         return Err(PACKAGE_UNKNOWN);

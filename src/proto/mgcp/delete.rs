@@ -1,9 +1,9 @@
 //! DeleteConnection from the agent: one connection, or those of a call or an endpoint (RFC 3435 2.3.7, 2.3.9).
 
 use super::request::{self, RequestPlan};
-use super::{CALL_MISMATCH, CONNECTION_UNKNOWN, Calls, MANY_WITH_REQUEST, Refused};
+use super::{CALL_MISMATCH, CONNECTION_UNKNOWN, Calls, MANY_WITH_REQUEST, Refused, STILL_CREATING};
 use crate::proto::base::{EndpointIndex, HexId, Time};
-use crate::proto::codec::mgcp::{Code, Command};
+use crate::proto::codec::mgcp::{Code, Command, Verb};
 use crate::proto::endpoint::{Connection, ConnectionId, ConnectionSlot};
 use crate::proto::trunk::MediaReport;
 
@@ -16,14 +16,19 @@ pub enum DeletePlan {
     All(Option<HexId>),
 }
 
-/// The connection that `I:` names, of the call that `C:` names (G-MDX-01, G-DLX-01).
+/// The connection that `I:` names, of the call that `C:` names (G-MDX-01, G-DLX-01). One whose creation still runs is not there yet;
+/// to modify it is refused for now only (G-TXN-06).
 pub(super) fn find<'a>(
     calls: &'a Calls,
     command: &Command<'_>,
     endpoint: EndpointIndex,
 ) -> Result<(ConnectionSlot, &'a Connection), Refused> {
     let id = command.connection()?.and_then(|id| ConnectionId::from_hex(&id)).ok_or(CONNECTION_UNKNOWN)?;
-    let (slot, connection) = calls.endpoints.find(endpoint, id).ok_or(CONNECTION_UNKNOWN)?;
+    let found = calls.endpoints.find(endpoint, id);
+    if found.is_none() && command.verb == Verb::Mdcx && calls.endpoints.is_pending(endpoint, id) {
+        return Err(STILL_CREATING);
+    }
+    let (slot, connection) = found.ok_or(CONNECTION_UNKNOWN)?;
     match command.call()? {
         Some(call) if call != connection.call => Err(CALL_MISMATCH),
         _ => Ok((slot, connection)),

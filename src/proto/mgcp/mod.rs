@@ -19,8 +19,8 @@ pub use write::{
 };
 
 use crate::proto::base::{Counters, EndpointIndex};
-use crate::proto::codec::mgcp::{EndpointName, Refusal};
-use crate::proto::endpoint::{ConnectionId, Endpoints, LocalMedia};
+use crate::proto::codec::mgcp::{Code, Command, EndpointName, Refusal};
+use crate::proto::endpoint::{Announcement, ConnectionId, Endpoints, LocalMedia};
 use crate::proto::plan::{Plan, Settings};
 use crate::proto::trunk::{Card, MediaReport};
 use std::sync::Arc;
@@ -118,6 +118,8 @@ pub const REMOTE_MISSING: Refused = refuse(527, "mode needs a remote connection 
 pub const NO_COMMON_ENCODING: Refused = refuse(534, "no codec in common");
 /// A package nobody here supports (G-RTN-03).
 pub const PACKAGE_UNKNOWN: Refused = refuse(518, "package is not supported");
+/// A letter in a digit map that belongs to a package nobody here supports (G-DMP-02).
+pub const DIGIT_MAP_LETTER: Refused = refuse(537, "digit map has a letter of an unsupported package");
 /// An option whose value cannot be had (G-LCO-12).
 pub const OPTION_VALUE: Refused = refuse(532, "value in L: is not supported");
 /// Options and remote description cannot be met together (G-LCO-18).
@@ -165,6 +167,7 @@ pub fn refused_by_code(code: u16) -> Refused {
         TOO_MANY_CONNECTIONS,
         NO_COMMON_ENCODING,
         PACKAGE_UNKNOWN,
+        DIGIT_MAP_LETTER,
         OPTION_VALUE,
         REMOTE_MISSING,
         ENTITY_REFUSED,
@@ -232,12 +235,21 @@ pub fn domain_of(plan: &Plan, name: &EndpointName<'_>) -> Result<u8, Refused> {
     place.map(|place| place as u8).ok_or(DOMAIN_UNKNOWN)
 }
 
+/// Whether every parameter of `command` that belongs to a package belongs to one that is supported: none is (G-PAR-04, G-RTN-03).
+pub fn packages_supported(command: &Command<'_>) -> Result<(), Refused> {
+    if command.get(Code::BPr).is_some() || command.extensions().next().is_some() {
+        return Err(PACKAGE_UNKNOWN);
+    }
+    Ok(())
+}
+
 /// Whether `endpoint` executes commands other than audits (G-SVC-01, G-RTN-02).
 pub fn in_service(calls: &Calls, endpoint: EndpointIndex) -> Result<(), Refused> {
-    let service = calls.endpoints.get(endpoint).ok_or(ENDPOINT_UNKNOWN)?.service;
-    match (service.in_service, service.refusal) {
+    let state = calls.endpoints.get(endpoint).ok_or(ENDPOINT_UNKNOWN)?;
+    match (state.service.in_service, state.service.refusal) {
         (true, _) => Ok(()),
-        (false, 531) => Err(FACILITY_FAILED),
+        // Before the agent has seen a restart only 501 may be seen (G-RST-03).
+        (false, 531) if state.announcement != Announcement::Waiting => Err(FACILITY_FAILED),
         (false, _) => Err(OUT_OF_SERVICE),
     }
 }

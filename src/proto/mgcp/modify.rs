@@ -46,7 +46,8 @@ pub fn validate(calls: &Calls, command: &Command<'_>, endpoint: EndpointIndex) -
         let offered = described.map(|described| described.encodings);
         let chooses = described.is_some() || given.encodings.is_some() || given.bandwidth_kbits.is_some() || given.period_ms.is_some();
         if chooses {
-            let present = described.is_none().then_some(connection.local.encodings);
+            // A bandwidth without a list makes the gateway choose among all it has; a period alone keeps what there is.
+            let present = (described.is_none() && given.bandwidth_kbits.is_none()).then_some(connection.local.encodings);
             let listed = Options { encodings: given.encodings.or(present), ..given };
             (local.encodings, local.period_ms) = choose(calls, &listed, &connection.options, offered.as_ref())?;
         }

@@ -39,17 +39,18 @@ pub(super) fn given(command: &Command<'_>) -> Result<Options, Refused> {
 /// What the connection may send and receive, and its packetization period, from the options `given` in this command, those `kept`
 /// and the encodings the far end offers (G-LCO-03, G-LCO-04, G-LCO-14..16).
 pub(super) fn choose(calls: &Calls, given: &Options, kept: &Options, remote: Option<&Encodings>) -> Result<(Encodings, u16), Refused> {
+    let wanted = given.period_ms.or(kept.period_ms);
+    let period = |encoding: Encoding| match wanted {
+        None => encoding.facts().default_ms,
+        Some((low, high)) => encoding.closest_period(encoding.facts().default_ms.clamp(low, high.max(low))),
+    };
     let mut internal = calls.settings.encodings;
-    // Bandwidth restricts the choice only where no list was given: a listed codec may exceed it.
+    // Bandwidth restricts the choice only where no list was given: a listed codec may exceed it. The low end of a range restricts
+    // nothing: it is what the agent expects to be used, and to use less is allowed.
     if let (None, Some((_, kbits))) = (given.encodings, given.bandwidth_kbits) {
-        internal = internal.iter().filter(|e| e.bandwidth_kbits(e.facts().default_ms) <= u32::from(kbits)).collect();
+        internal = internal.iter().filter(|&e| e.bandwidth_kbits(period(e)) <= u32::from(kbits)).collect();
     }
     let encodings = negotiate(&internal, given.encodings.as_ref(), remote);
     let first = encodings.first().ok_or(NO_COMMON_ENCODING)?;
-    let wanted = given.period_ms.or(kept.period_ms);
-    let period_ms = match wanted {
-        None => first.facts().default_ms,
-        Some((low, high)) => first.closest_period(first.facts().default_ms.clamp(low, high.max(low))),
-    };
-    Ok((encodings, period_ms))
+    Ok((encodings, period(first)))
 }

@@ -4,9 +4,9 @@
 //! handling, digit map and notified entity are kept and audited.
 
 use super::configure::{self, ConfigurePlan};
-use super::{Calls, ENTITY_REFUSED, NO_ENTITY_LEFT, NO_MEMORY_LEFT, PACKAGE_UNKNOWN, Refused};
+use super::{Calls, DIGIT_MAP_LETTER, ENTITY_REFUSED, NO_ENTITY_LEFT, NO_MEMORY_LEFT, PACKAGE_UNKNOWN, Refused};
 use crate::proto::base::{AgentId, Counter, EndpointIndex, HexId};
-use crate::proto::codec::mgcp::{Command, EventList};
+use crate::proto::codec::mgcp::{Command, EventList, SymbolSet};
 use crate::proto::endpoint::{EntityId, Quarantine};
 
 /// What a request changes.
@@ -34,11 +34,14 @@ enum EntityPlan {
 /// Checks the request part of `command`, which may be any command that can carry one.
 pub fn validate(calls: &Calls, command: &Command<'_>) -> Result<RequestPlan, Refused> {
     let configure = configure::validate(calls, command)?;
-    let lists = [command.requested_events()?, command.signals()?, command.detect_events()?, command.persistent_events()?];
+    let lists = [command.requested_events()?, command.signals()?, command.detect_events()?];
     if lists.into_iter().flatten().any(|list: EventList<'_>| !list.is_empty()) {
         return Err(PACKAGE_UNKNOWN);
     }
     let map = command.digit_map()?.flatten();
+    if map.is_some_and(|map| !map.symbols().without(SymbolSet::BASE).is_empty()) {
+        return Err(DIGIT_MAP_LETTER);
+    }
     if map.is_some_and(|map| !calls.endpoints.blobs.fits(map.as_bytes().len())) {
         return Err(NO_MEMORY_LEFT);
     }

@@ -74,7 +74,7 @@ fn acknowledgement(writer: &mut Writer<'_>, asked: bool) {
 pub fn write_audit(calls: &Calls, now: Time, writer: &mut Writer<'_>, command: &Command<'_>, endpoint: EndpointIndex) {
     match command.verb {
         Verb::Aucx => audit_connection::write(calls, now, writer, command, endpoint),
-        _ => audit_endpoint::write(calls, writer, command, endpoint),
+        _ => audit_endpoint::write(calls, now, writer, command, endpoint),
     }
 }
 
@@ -162,13 +162,8 @@ pub(super) const fn reason_text(code: u16) -> &'static str {
     }
 }
 
-/// An endpoint's full name as the value of `code`, with the domain name it was last addressed by (G-EPN-05).
-pub(super) fn endpoint(calls: &Calls, writer: &mut Writer<'_>, code: Code, endpoint: EndpointIndex) {
-    endpoint_at(calls, writer, code, endpoint, calls.endpoints.get(endpoint).map_or(0, |state| state.domain));
-}
-
-/// The same with this of the gateway's domain names: the endpoint may be another core's.
-fn endpoint_at(calls: &Calls, writer: &mut Writer<'_>, code: Code, endpoint: EndpointIndex, domain: u8) {
+/// An endpoint's full name as the value of `code`, with this of the gateway's domain names; the endpoint may be another core's.
+pub(super) fn endpoint_at(calls: &Calls, writer: &mut Writer<'_>, code: Code, endpoint: EndpointIndex, domain: u8) {
     let mut name = [0; NAME];
     let length = calls.plan.topology.write_name(endpoint, &mut name);
     writer.parameter_endpoint(code, name.get(..length).unwrap_or_default(), calls.plan.domain(domain));

@@ -273,6 +273,28 @@ impl<'a> Writer<'a> {
         self.end_line();
     }
 
+    /// A session description somebody else wrote: every line ends in CRLF, empty ones are left out.
+    pub fn description<'p>(&mut self, pieces: impl Iterator<Item = &'p [u8]>) {
+        let mut in_line = false;
+        for &byte in pieces.flatten() {
+            match byte {
+                b'\r' => {}
+                b'\n' if in_line => {
+                    self.end_line();
+                    in_line = false;
+                }
+                b'\n' => {}
+                byte => {
+                    self.byte(byte);
+                    in_line = true;
+                }
+            }
+        }
+        if in_line {
+            self.end_line();
+        }
+    }
+
     /// The line between two messages of a datagram.
     pub fn separator(&mut self) {
         self.bytes(b".\r\n");

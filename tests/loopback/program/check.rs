@@ -1,0 +1,78 @@
+//! `tollgate check`.
+
+use super::gateway::{PROGRAM, Tuning};
+use std::fs;
+use std::process::{Command, Output};
+
+fn check(tuning: &Tuning, text: &str) -> Output {
+    fs::write(tuning.path(), text).unwrap();
+    let output = Command::new(PROGRAM).arg("check").arg(tuning.path()).output().unwrap();
+    fs::remove_dir_all(&tuning.directory).unwrap();
+    output
+}
+
+#[test]
+fn a_good_file_gives_the_plan() {
+    let tuning = Tuning::new().layout(0, 1, 3);
+    let output = check(&tuning, &tuning.text());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+    for heading in ["core", "cpu", "node", "role", "endpoints", "memory", "spans"] {
+        assert!(rows[0].contains(&heading), "{heading}: {text}");
+    }
+    let roles: Vec<_> = rows[1..5].iter().map(|row| row[3]).collect();
+    assert_eq!(roles, ["transport", "shard", "shard", "shard"]);
+    let endpoints: u32 = rows[1..5].iter().map(|row| row[4].parse::<u32>().unwrap()).sum();
+    assert_eq!(endpoints, 672);
+    for part in ["transport auto", "history 2000/s x 30s x 256B", "simulated"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn a_bad_file_gives_all_errors_with_their_lines() {
+    let tuning = Tuning::new();
+    let text = [
+        "[gateway]",
+        "domain = \"two words\"",
+        "[[agent]]",
+        "name = \"ca\"",
+        "addresses = [\"127.0.0.1\"]",
+        "notify = [\"127.0.0.1:70000\"]",
+        "[timers]",
+        "t_max = \"5min\"",
+        "t_mix = \"5s\"",
+        "[cores]",
+        "both = 0",
+        "[[span]]",
+        "kind = \"t2\"",
+        "unit = 1",
+    ];
+    let output = check(&tuning, &text.join("\n"));
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{errors}");
+    for (line, key, value) in [
+        (2, "gateway.domain", "two words"),
+        (6, "agent[1].notify[1]", "127.0.0.1:70000"),
+        (8, "timers.t_max", "1s..=290s"),
+        (9, "timers.t_mix", ""),
+        (11, "cores.both", "1..=64"),
+        (13, "span[1].kind", "t2"),
+    ] {
+        let at = format!("gateway.toml:{line}: {key}");
+        assert!(errors.lines().any(|error| error.contains(&at) && error.contains(value)), "{at} {value}: {errors}");
+    }
+}
+
+#[test]
+fn what_is_no_file_is_an_error_too() {
+    for text in ["[gateway", "\u{0}", "[[gateway]]"] {
+        let output = check(&Tuning::new(), text);
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{output:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("gateway.toml"), "{output:?}");
+    }
+    let output = Command::new(PROGRAM).args(["check", "/nowhere/gateway.toml"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("/nowhere/gateway.toml"), "{output:?}");
+}

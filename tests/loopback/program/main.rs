@@ -1,0 +1,20 @@
+//! The `tollgate` binary as a user and an agent meet it, over the loopback interface.
+//!
+//! Every test has loopback addresses, a tuning file and an operator socket of its own ([`gateway::Tuning`]), so that all run at the
+//! same time. Nothing waits longer than what it waits for; children end with their guard ([`gateway::Gateway`]). What a test needs from
+//! the machine and does not get (a network namespace, another user) it says, and passes.
+
+mod agent;
+mod alarms;
+mod check;
+mod gateway;
+mod hostile;
+mod life;
+mod load;
+mod metrics;
+mod network;
+mod operator;
+mod outage;
+mod reload;
+mod repeats;
+mod stall;

@@ -1,0 +1,167 @@
+//! Random worlds: every layout, agents that meet on the same endpoints, links that lose, duplicate and reorder, cards that are slow,
+//! lines that fail, cores that stall. First everything may go wrong and nothing wrong may happen; then the links are healed and
+//! everything must come to its end.
+//!
+//! `TOLLGATE_SEED=n` runs one seed, `TOLLGATE_SEEDS=n` so many.
+
+use super::{MS, S};
+use std::net::IpAddr;
+use std::time::Duration;
+use tollgate::proto::base::{CoreId, Rng};
+use tollgate::proto::trunk::{CardOrder, Defect};
+use tollgate::sim::{Faults, Layout, RandomAgent, RandomPlan, Setup, World};
+
+/// What goes wrong beyond the network.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Trouble {
+    /// Nothing.
+    None,
+    /// Rings say they are full, transmit frames run out.
+    Queues,
+    /// Cards are slow, hang and refuse; lines fail.
+    Cards,
+    /// Cores stall.
+    Stalls,
+}
+
+const TROUBLES: [Trouble; 4] = [Trouble::None, Trouble::Queues, Trouble::Cards, Trouble::Stalls];
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+/// Runs one seed; the digest of everything that happened.
+fn run(seed: u64) -> u64 {
+    let layout = Layout::ALL[seed as usize % 5];
+    let trouble = TROUBLES[seed as usize / 5 % 4];
+    let mut rng = Rng::new(seed).fork("scenario");
+    let told = rng.below(3) > 0;
+    let replay = format!("TOLLGATE_SEED={seed} cargo test --test sim random ({trouble:?})");
+    let small = rng.below(4) == 0;
+    let mut w = World::new(Setup { told, replay, ..Setup::new(layout, seed) }, |plan, settings| {
+        plan.limits.own_commands = 2048;
+        plan.limits.slice = [3, 16, 200][rng.below(3) as usize];
+        if small {
+            plan.limits.jobs = 12;
+            plan.limits.datagrams = 4;
+            plan.limits.connections = 30;
+            plan.limits.blob_blocks = 90;
+            plan.limits.entities = 2;
+        }
+        settings.agents[1].refuse_while_restarting = rng.below(2) == 0;
+        settings.agents[0].same_content = rng.below(4) == 0;
+    });
+    w.journal().in_order &= !small;
+    for place in 0..1 + rng.below(2) as u8 {
+        let agent = RandomPlan {
+            address: IpAddr::from([192, 0, 2, 1 + place]),
+            spans: vec![1, 2, 3 + u32::from(place)],
+            channels: 1 + rng.below(6) as u32,
+            window: 1 + rng.below(12) as usize,
+            pause: rng.duration(2 * MS, 60 * MS),
+            everything: rng.below(2) == 0,
+            trouble: small || !told || trouble != Trouble::None,
+        };
+        w.add_agent(Box::new(RandomAgent::new(agent, w.now, rng.fork("agent"))));
+    }
+    // Safety: everything may go wrong.
+    for _ in 0..1 + rng.below(5) {
+        w.set_faults(faults(&mut rng, trouble));
+        for _ in 0..rng.below(6) {
+            disturb(&mut w, &mut rng, trouble);
+            w.run_for(rng.duration(Duration::ZERO, 700 * MS));
+        }
+        for place in 1..=2 {
+            w.partition(IpAddr::from([192, 0, 2, place]), false);
+        }
+    }
+    // Liveness: all must end.
+    w.set_faults(Faults { link_max: 5 * MS, ..Faults::none() });
+    w.order_cards(CardOrder::Delay(0));
+    w.order_cards(CardOrder::Refuse(0));
+    for span in 1..=4 {
+        let facility = w.facility(&format!("ds/ds1-{span}"));
+        w.order_cards(CardOrder::Clear { facility, at_once: true });
+    }
+    let now = w.now;
+    w.agents().iter_mut().for_each(|agent| agent.wind_down(now));
+    w.run_until_done(25 * S);
+    // Finals that ask for 000 have it, timed-out cards are undone, spans are back.
+    w.run_for(25 * S);
+    if w.journal().unanswered() == 0 {
+        w.check_quiet();
+    }
+    w.clear_agents();
+    w.answer_own();
+    w.run_for(S);
+    assert_eq!(w.ask("DLCX", "*", &[]).code, Some(250));
+    assert_eq!(w.ask("EPCF", "*", &["B: e:mu"]).code, Some(200));
+    w.run_for(S);
+    w.check_quiet();
+    assert_eq!((w.connections().len(), w.media_open()), (0, 0));
+    w.digest()
+}
+
+fn faults(rng: &mut Rng, trouble: Trouble) -> Faults {
+    let queues = trouble == Trouble::Queues;
+    Faults {
+        link_min: 200 * MS / 1000,
+        link_max: rng.duration(MS, 150 * MS),
+        loss: rng.below(150_000) as u32,
+        burst: rng.below(6) as u32,
+        duplicate: rng.below(200_000) as u32,
+        ring_max: rng.duration(Duration::ZERO, 3 * MS),
+        ring_capacity: if queues { 1 + rng.below(30) as usize } else { 1024 },
+        ring_full: if queues { rng.below(80_000) as u32 } else { 0 },
+        transmit_slots: if queues { 1 + rng.below(4) as usize } else { 1024 },
+        transmit_max: if queues { rng.duration(10 * MS / 1000, 2 * MS) } else { 20 * MS / 1000 },
+        missteer: rng.below(1_000_001) as u32,
+    }
+}
+
+fn disturb(w: &mut World, rng: &mut Rng, trouble: Trouble) {
+    match (trouble, rng.below(5)) {
+        (_, 0) => w.partition(IpAddr::from([192, 0, 2, 1 + rng.below(2) as u8]), rng.below(2) == 0),
+        (_, 1) => {
+            let (vote, provisional) = (rng.duration(50 * MS, S), rng.duration(20 * MS, 400 * MS));
+            w.reload(|settings| (settings.timers.vote, settings.timers.provisional_after) = (vote, provisional));
+        }
+        (Trouble::Cards, 2) => {
+            let delay = [0, 1, 50, 300, 1500, u32::MAX][rng.below(6) as usize];
+            w.order_cards(CardOrder::Delay(delay));
+        }
+        (Trouble::Cards, 3) => w.order_cards(CardOrder::Refuse(rng.below(5) as u32)),
+        (Trouble::Cards, _) => {
+            let facility = w.facility(&format!("ds/ds1-{}", 1 + rng.below(4)));
+            let present = rng.below(2) == 0;
+            w.order_cards(CardOrder::Defect { facility, defect: Defect::LossOfSignal, present, at_once: rng.below(2) == 0 });
+        }
+        (Trouble::Stalls, _) => {
+            let core = CoreId(rng.below(u64::from(w.plan.cores)) as u8);
+            let time = [5 * MS, 100 * MS, 700 * MS, 3 * S][rng.below(4) as usize];
+            w.stall(core, time);
+        }
+        _ => {}
+    }
+}
+
+/// Every layout with every trouble, several times over.
+#[test]
+fn random_worlds_keep_every_rule() {
+    if let Some(seed) = number("TOLLGATE_SEED") {
+        run(seed);
+        return;
+    }
+    for seed in 1..=number("TOLLGATE_SEEDS").unwrap_or(120) {
+        run(seed);
+    }
+}
+
+/// The seed decides everything.
+#[test]
+fn a_seed_repeats_itself() {
+    for seed in 1001..1011 {
+        assert_eq!(run(seed), run(seed), "seed {seed}");
+    }
+    assert_ne!(run(1001), run(1006));
+}

@@ -1,0 +1,396 @@
+//! The rules of the house that a compiler does not check: who may name whom, where `unsafe` may stand, what outside input may never
+//! reach, and that the conformance documents name tests that exist.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// Which module of `proto` may name which; itself always, and `core` every one. The same table as in docs/architecture.md.
+const EDGES: &[(&str, &[&str])] = &[
+    ("base", &[]),
+    ("codec", &["base"]),
+    ("timer", &["base"]),
+    ("trunk", &["base"]),
+    ("overload", &["base"]),
+    ("endpoint", &["trunk", "base"]),
+    ("aggregate", &["trunk", "base"]),
+    ("transaction", &["timer", "base"]),
+    ("restart", &["aggregate", "endpoint", "trunk", "base"]),
+    ("plan", &["aggregate", "endpoint", "overload", "transaction", "codec", "trunk", "base"]),
+    ("mgcp", &["plan", "aggregate", "endpoint", "codec", "trunk", "base"]),
+    ("agent", &["codec", "base"]),
+];
+
+/// Outside `proto`: which module of the crate may name which. `cli` belongs to the program and names the library from outside.
+const CRATE_EDGES: &[(&str, &[&str])] = &[
+    ("proto", &[]),
+    ("sim", &["proto"]),
+    ("load", &["proto"]),
+    ("config", &["proto"]),
+    ("host", &["proto", "config"]),
+    ("cli", &["proto", "config", "host", "load"]),
+];
+
+/// The only files with `unsafe` in them.
+const UNSAFE: &[&str] =
+    &["src/host/frame.rs", "src/host/transport/sys.rs", "src/host/transport/mmsg.rs", "src/host/transport/uring.rs", "src/load/socket.rs"];
+
+/// What must not stand in `proto` outside tests.
+const PANICS: &[&str] = &[".unwrap()", ".expect(", "panic!(", "todo!(", "unimplemented!(", "unreachable!("];
+
+/// The longest file in lines, tests at its end left out, and the files that may be longer.
+const LINES_MAX: usize = 700;
+const LONG: &[&str] = &["src/sim/world.rs"];
+
+/// The requirements of docs/conformance/mgcp.md: area, and how many it has.
+const REQUIREMENTS: &[(&str, usize)] = &[
+    ("EPN", 16),
+    ("NET", 14),
+    ("PKG", 11),
+    ("EVT", 15),
+    ("SIG", 14),
+    ("REQ", 16),
+    ("PER", 7),
+    ("DMP", 16),
+    ("QUA", 23),
+    ("EPC", 5),
+    ("RQN", 6),
+    ("NTF", 5),
+    ("CRX", 10),
+    ("LCO", 19),
+    ("MOD", 7),
+    ("MDX", 6),
+    ("DLX", 7),
+    ("STA", 7),
+    ("AUE", 17),
+    ("AUC", 6),
+    ("RSI", 9),
+    ("MSG", 3),
+    ("PAR", 8),
+    ("SYN", 13),
+    ("SDP", 6),
+    ("RSL", 5),
+    ("RTN", 5),
+    ("TRX", 8),
+    ("ACK", 10),
+    ("RTX", 16),
+    ("PRV", 7),
+    ("PIG", 5),
+    ("TXN", 9),
+    ("SVC", 4),
+    ("RST", 12),
+    ("DIS", 17),
+    ("LOD", 3),
+    ("SEC", 5),
+    ("SHD", 9),
+];
+
+/// The words a row of the document may have for a status.
+const STATUSES: &[&str] = &["passes", "no media yet", "later: MGCP to the letter", "differs"];
+
+/// One Rust file.
+struct Source {
+    /// Its path from the root of the repository.
+    path: String,
+    text: String,
+    /// Whether all of it is only compiled for tests.
+    is_test: bool,
+}
+
+impl Source {
+    /// The lines that are compiled outside tests, with their numbers, comments left out.
+    fn code(&self) -> impl Iterator<Item = (usize, &str)> {
+        let end = if self.is_test { 0 } else { self.tests_at() };
+        let lines = self.text.lines().take(end).enumerate();
+        lines.map(|(n, line)| (n + 1, line.find("//").map_or(line, |at| &line[..at])))
+    }
+
+    /// The line where the tests at the end begin; the number of lines when there are none.
+    fn tests_at(&self) -> usize {
+        let lines: Vec<&str> = self.text.lines().collect();
+        // A module behind `;` is a file of its own. Whatever else stands behind the attribute, from there on the file is for tests.
+        let inline = |n: usize| lines[n] == "#[cfg(test)]" && lines.get(n + 1).is_some_and(|next| !next.ends_with(';'));
+        (0..lines.len()).find(|&n| inline(n)).unwrap_or(lines.len())
+    }
+
+    /// The path of the module, `src` and the crate left out.
+    fn module(&self) -> Vec<&str> {
+        let path = self.path.trim_end_matches(".rs").trim_end_matches("/mod").trim_end_matches("/main");
+        path.split('/').skip(if path.starts_with("tests/") { 2 } else { 1 }).filter(|part| *part != "lib").collect()
+    }
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Every Rust file below `folder`.
+fn sources(folder: &str) -> Vec<Source> {
+    let mut paths = Vec::new();
+    collect(&root().join(folder), &mut paths);
+    paths.sort();
+    let read = |path: &PathBuf| std::fs::read_to_string(path).expect("a source file");
+    let relative = |path: &Path| path.strip_prefix(root()).expect("below the root").to_string_lossy().into_owned();
+    // Modules that are declared for tests only.
+    let mut tests = BTreeSet::new();
+    for path in &paths {
+        let text = read(path);
+        let lines: Vec<&str> = text.lines().collect();
+        for pair in lines.windows(2).filter(|pair| pair[0].starts_with("#[cfg(test)") || pair[0].starts_with("#[cfg(all(test")) {
+            let declared = pair[1].trim_start_matches("pub(crate) ").trim_start_matches("pub ");
+            if let Some(name) = declared.strip_prefix("mod ").and_then(|rest| rest.strip_suffix(';')) {
+                let folder = match path.file_name().and_then(|name| name.to_str()) {
+                    Some("mod.rs" | "lib.rs" | "main.rs") => path.parent().expect("a folder").to_path_buf(),
+                    _ => path.with_extension(""),
+                };
+                tests.insert(folder.join(name));
+            }
+        }
+    }
+    let is_test = |path: &Path| tests.iter().any(|test| path.with_extension("") == *test || path.starts_with(test));
+    paths.iter().map(|path| Source { path: relative(path), text: read(path), is_test: is_test(path) }).collect()
+}
+
+fn collect(folder: &Path, paths: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            collect(&path, paths);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            paths.push(path);
+        }
+    }
+}
+
+/// The words that `text` begins with: a name, or the first names inside braces.
+fn names_at(text: &str) -> Vec<&str> {
+    let word = |text: &str| text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
+    let Some(list) = text.strip_prefix('{') else { return vec![&text[..word(text)]] };
+    let (mut depth, mut start, mut names) = (0, 0, Vec::new());
+    for (at, c) in list.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth > 0 => depth -= 1,
+            ',' | '}' if depth == 0 => {
+                let item = list[start..at].trim();
+                names.push(&item[..word(item)]);
+                start = at + 1;
+                if c == '}' {
+                    return names;
+                }
+            }
+            _ => {}
+        }
+    }
+    names
+}
+
+/// The modules of the crate, and those of `proto`, that a file names: by `crate::` and by `super::`.
+fn named(source: &Source) -> (Vec<&str>, Vec<&str>) {
+    let (mut of_crate, mut of_proto) = (Vec::new(), Vec::new());
+    let text = source.text.as_str();
+    for (at, _) in text.match_indices("crate::") {
+        for name in names_at(&text[at + 7..]) {
+            of_crate.push(name);
+        }
+    }
+    for (at, _) in text.match_indices("crate::proto::") {
+        of_proto.extend(names_at(&text[at + 14..]));
+    }
+    let module = source.module();
+    if module.first() == Some(&"proto") && module.len() > 1 {
+        // As many steps up as lead to `proto` itself.
+        let up = "super::".repeat(module.len() - 1);
+        let known: Vec<&str> = EDGES.iter().map(|(name, _)| *name).chain(["core"]).collect();
+        for (at, _) in text.match_indices(&up).filter(|(at, _)| !text[..*at].ends_with("super::")) {
+            of_proto.extend(names_at(&text[at + up.len()..]).into_iter().filter(|name| known.contains(name) && *name != module[1]));
+        }
+    }
+    (of_crate, of_proto)
+}
+
+#[test]
+fn modules_name_only_those_below_them() {
+    let mut wrong = Vec::new();
+    let mut seen = BTreeSet::new();
+    for source in sources("src") {
+        let module = source.module();
+        let (of_crate, of_proto) = named(&source);
+        let Some(&part) = module.first().filter(|part| **part != "main") else { continue };
+        let Some((_, allowed)) = CRATE_EDGES.iter().find(|(name, _)| *name == part) else {
+            wrong.push(format!("{}: the module {part} is not in the table", source.path));
+            continue;
+        };
+        for name in of_crate.iter().filter(|name| CRATE_EDGES.iter().any(|(known, _)| known == *name)) {
+            if *name != part && !allowed.contains(name) {
+                wrong.push(format!("{} names crate::{name}", source.path));
+            }
+        }
+        let (true, Some(&inner)) = (part == "proto", module.get(1)) else { continue };
+        seen.insert(inner.to_owned());
+        let allowed = EDGES.iter().find(|(name, _)| *name == inner).map(|(_, allowed)| *allowed);
+        match allowed {
+            _ if inner == "core" => {}
+            None => wrong.push(format!("{}: the module proto::{inner} is not in the table", source.path)),
+            Some(allowed) => {
+                for name in of_proto.iter().filter(|name| **name != inner && !allowed.contains(name)) {
+                    wrong.push(format!("{} names proto::{name}", source.path));
+                }
+            }
+        }
+    }
+    assert!(seen.len() > 10, "{seen:?}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn unsafe_stands_where_it_may() {
+    let is_word = |line: &str| {
+        line.match_indices("unsafe").any(|(at, word)| {
+            let part = |c: char| c.is_alphanumeric() || c == '_';
+            !line[..at].ends_with(part) && !line[at + word.len()..].starts_with(part)
+        })
+    };
+    let found: Vec<String> = sources("src")
+        .iter()
+        .filter(|source| !UNSAFE.contains(&source.path.as_str()))
+        .flat_map(|source| {
+            let all = source.text.lines().enumerate().map(|(n, line)| (n + 1, line.find("//").map_or(line, |at| &line[..at])));
+            all.filter(|(_, line)| is_word(line)).map(|(n, _)| format!("{}:{n}", source.path)).collect::<Vec<_>>()
+        })
+        .collect();
+    assert!(found.is_empty(), "unsafe in {found:?}");
+    assert!(UNSAFE.iter().all(|path| root().join(path).exists()), "a file in the list is gone");
+}
+
+#[test]
+fn nothing_in_proto_panics_on_purpose() {
+    let mut found = Vec::new();
+    let mut read = 0;
+    for source in sources("src/proto") {
+        for (n, line) in source.code() {
+            read += 1;
+            if PANICS.iter().any(|panic| line.contains(panic)) {
+                found.push(format!("{}:{n}: {}", source.path, line.trim()));
+            }
+        }
+    }
+    assert!(read > 10_000, "{read} lines read");
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn files_are_short_enough_to_read() {
+    let long: Vec<String> = sources("src")
+        .iter()
+        .filter(|source| !source.is_test && source.tests_at() > LINES_MAX && !LONG.contains(&source.path.as_str()))
+        .map(|source| format!("{}: {} lines", source.path, source.tests_at()))
+        .collect();
+    assert!(long.is_empty(), "{long:?}");
+}
+
+#[test]
+fn nothing_is_left_for_later_in_words() {
+    let mut found = Vec::new();
+    for source in sources("src") {
+        for (n, line) in source.text.lines().enumerate() {
+            if ["TODO", "FIXME", "XXX", "not implemented"].iter().any(|word| line.contains(word)) {
+                found.push(format!("{}:{}: {}", source.path, n + 1, line.trim()));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// Every test by the name the documents use: its binary, and its path as cargo prints it.
+fn tests() -> BTreeSet<String> {
+    let mut tests = BTreeSet::new();
+    for folder in ["src", "tests"] {
+        for source in sources(folder) {
+            let binary = match source.path.strip_prefix("tests/") {
+                None => "lib",
+                Some(rest) => rest.split(['/', '.']).next().expect("a name"),
+            };
+            let mut module: Vec<String> = source.module().into_iter().map(str::to_owned).collect();
+            if source.path.matches('/').count() == 1 && binary != "lib" {
+                module.clear();
+            }
+            let mut attribute = false;
+            for line in source.text.lines() {
+                if line.starts_with("mod ") && line.ends_with('{') {
+                    module.push(line[4..line.len() - 1].trim().to_owned());
+                }
+                if line == "}" && source.module().len() < module.len() {
+                    module.pop();
+                }
+                let line = line.trim();
+                if line == "#[test]" {
+                    attribute = true;
+                } else if let (true, Some(rest)) = (attribute, line.strip_prefix("fn ")) {
+                    let name = rest.split(['(', '<']).next().expect("a name");
+                    let path = module.iter().map(String::as_str).chain([name]).collect::<Vec<_>>().join("::");
+                    tests.insert(format!("{binary}: {path}"));
+                    attribute = false;
+                }
+            }
+        }
+    }
+    tests
+}
+
+/// The tests that a line names: `` `binary: path` ``.
+fn tests_in(line: &str) -> impl Iterator<Item = &str> {
+    line.split('`').skip(1).step_by(2).filter(|code| {
+        let binary = code.split_once(": ").map(|(binary, _)| binary);
+        binary.is_some_and(|binary| ["lib", "wire", "sim", "loopback", "conformance", "tidy", "interop", "long"].contains(&binary))
+    })
+}
+
+#[test]
+fn documents_name_tests_that_exist() {
+    let tests = tests();
+    assert!(tests.len() > 400 && tests.contains("tidy: documents_name_tests_that_exist"), "{} tests found", tests.len());
+    let mut named = 0;
+    let mut missing = Vec::new();
+    for entry in std::fs::read_dir(root().join("docs/conformance")).expect("the folder").flatten() {
+        let text = std::fs::read_to_string(entry.path()).expect("a document");
+        for (n, line) in text.lines().enumerate() {
+            for test in tests_in(line) {
+                named += 1;
+                if !tests.contains(test) {
+                    missing.push(format!("{}:{}: {test}", entry.path().display(), n + 1));
+                }
+            }
+        }
+    }
+    assert!(named > 200, "{named} tests named");
+    assert!(missing.is_empty(), "no such test:\n{}", missing.join("\n"));
+}
+
+/// Every requirement has one row, with a known status; what passes names a test, what differs says why; the counts are right.
+#[test]
+fn every_requirement_has_one_row() {
+    let text = std::fs::read_to_string(root().join("docs/conformance/mgcp.md")).expect("the document");
+    let mut rows: BTreeMap<String, usize> = BTreeMap::new();
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for line in text.lines().filter(|line| line.starts_with("| G-")) {
+        let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+        assert_eq!(cells.len(), 4, "{line}");
+        *rows.entry(cells[0].to_owned()).or_default() += 1;
+        let status = STATUSES.iter().find(|status| **status == cells[2]).unwrap_or_else(|| panic!("no such status: {line}"));
+        *counts.entry(status).or_default() += 1;
+        assert!(!cells[1].is_empty() && (*status != "passes" || tests_in(cells[3]).next().is_some()), "a test is missing: {line}");
+        assert!(*status == "passes" || cells[3].len() > 5, "a reason is missing: {line}");
+    }
+    let mut expected = BTreeMap::new();
+    for (area, count) in REQUIREMENTS {
+        expected.extend((1..=*count).map(|n| (format!("G-{area}-{n:02}"), 1)));
+    }
+    assert_eq!(expected.len(), 381);
+    let wrong: Vec<_> = expected.iter().filter(|(id, _)| rows.get(*id) != Some(&1)).map(|(id, _)| id).collect();
+    assert!(wrong.is_empty(), "missing or more than once: {wrong:?}");
+    assert_eq!(rows.len(), expected.len());
+    for status in STATUSES {
+        let said = format!("| {status} | {} |", counts.get(status).copied().unwrap_or(0));
+        assert!(text.contains(&said), "the table of counts should say {said:?}");
+    }
+}
