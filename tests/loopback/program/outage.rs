@@ -1,10 +1,10 @@
 //! A gateway with two addresses, and one of them goes away (must hold 4).
 
 use super::agent::Agent;
-use super::gateway::{Gateway, Kept, SOON, Tuning, eventually, pause};
-use super::load::{load, report};
+use super::gateway::{Gateway, SOON, Tuning, eventually};
+use super::load::{load_between, report};
 use super::network::{in_own_network, ip};
-use std::time::Duration;
+use std::process::Command;
 
 /// Listens on both of its addresses.
 fn two(tuning: Tuning) -> Tuning {
@@ -13,9 +13,10 @@ fn two(tuning: Tuning) -> Tuning {
     tuning.set("gateway.listen", &list).set("limits.history_rate", "5000")
 }
 
-fn targets(gateway: &Gateway) -> String {
+/// `tollgate load` to both.
+fn load_both(gateway: &Gateway, arguments: &str) -> Command {
     let addresses = gateway.tuning.addresses;
-    format!("--target {},{}", addresses.gateway(), addresses.gateway_too())
+    load_between(&[addresses.gateway(), addresses.gateway_too()], addresses.agent(), arguments)
 }
 
 #[test]
@@ -41,8 +42,7 @@ fn both_addresses_serve() {
     eventually("both are answered", SOON, || (gateway.counter("commands_repeated") == 1).then_some(()));
     assert_eq!(gateway.counter("crcx_done"), 2);
     drop(agent);
-    let arguments = format!("--scenario call --rate 1000 --duration 1 {}", targets(&gateway));
-    report(&load(&gateway, &arguments).output().unwrap(), &gateway);
+    report(&load_both(&gateway, "--scenario call --rate 1000 --duration 1").output().unwrap(), &gateway);
 }
 
 #[test]
@@ -57,26 +57,15 @@ fn every_transaction_ends_when_an_address_is_taken_away() {
             ip(&["addr", "add", &address(one.ip()), "dev", "lo"]);
         }
         let gateway = Gateway::start(tuning);
-        let arguments = format!("--scenario call --rate 1000 --duration 4 --standing 20 {}", targets(&gateway));
-        let child = load(&gateway, &arguments).spawn().unwrap();
-        let mut child = Kept(child);
+        let child = load_both(&gateway, "--scenario call --rate 1000 --duration 4 --standing 20").spawn().unwrap();
         eventually("calls are made", SOON, || (gateway.counter("crcx_done") > 300).then_some(()));
         // The one that the load prefers.
         ip(&["addr", "del", &address(addresses.gateway().ip()), "dev", "lo"]);
         let done = gateway.counter("crcx_done");
-        eventually("calls go on by the other address", SOON * 2, || (gateway.counter("crcx_done") > done + 200).then_some(()));
-        let status = eventually("the load ends", SOON * 6, || child.0.try_wait().unwrap());
-        let read = |pipe: Option<&mut dyn std::io::Read>| {
-            let mut text = String::new();
-            pipe.unwrap().read_to_string(&mut text).unwrap();
-            text
-        };
-        let text = read(child.0.stdout.as_mut().map(|pipe| pipe as &mut dyn std::io::Read));
-        assert!(status.success(), "{text}\n{}", gateway.log());
-        let report: serde_json::Value = serde_json::from_str(&text).unwrap();
+        eventually("calls go on by the other address", SOON, || (gateway.counter("crcx_done") > done + 200).then_some(()));
+        let report = report(&child.wait_with_output().unwrap(), &gateway);
         assert!(report["lost"] == 0 && report["failovers"].as_u64().unwrap() > 0, "{report}");
         eventually("no connection is left", SOON, || gateway.rows(&["connections"]).is_empty().then_some(()));
-        pause(Duration::from_millis(100));
         gateway.assert_sound();
     });
 }
