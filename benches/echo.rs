@@ -6,14 +6,11 @@
 
 mod harness;
 
-use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use harness::{Plan, Running, Subject, Workload, compare};
+use harness::{Agent, Plan, Running, Subject, Workload, compare, echo};
 use tollgate::host::clock::Clock;
-use tollgate::host::frame::{FrameLayout, FrameTable};
-use tollgate::host::transport::{BATCH, Kind, SocketSettings, TransportSettings, bind, wake};
+use tollgate::host::transport::Kind;
 
 const REQUEST: usize = 200;
 const RESPONSE: usize = 250;
@@ -24,59 +21,44 @@ fn main() {
     for &kind in Kind::ALL {
         match kind.probe() {
             Ok(()) => {
-                subjects.push(echo(kind, true));
-                subjects.push(echo(kind, false));
+                subjects.push(subject(kind, true));
+                subjects.push(subject(kind, false));
             }
             Err(reason) => println!("skipped: transport {}: {reason}", kind.name()),
         }
     }
-    let write = |n: u64, request: &mut [u8]| {
-        request.fill(b'x');
-        request[..8].copy_from_slice(&n.to_be_bytes());
-    };
-    let workload = Arc::new(Workload { request_len: REQUEST, write: Box::new(write), window: WINDOW });
+    let workload = Arc::new(Workload { agent: Box::new(|| Box::new(Padding)), window: WINDOW });
     compare(&subjects, &workload, &Plan::from_arguments());
 }
 
-fn echo(kind: Kind, timestamps: bool) -> Subject {
-    let name = format!("echo over {}{}", kind.name(), if timestamps { "" } else { ", no timestamps" });
-    let start = move |placement: &harness::Placement| {
-        Running::start(placement, move |ready, idle_turns, stop| serve(kind, timestamps, ready, idle_turns, stop))
-    };
-    Subject { name, start: Box::new(start) }
+/// Requests without meaning.
+struct Padding;
+
+impl Agent for Padding {
+    fn requests(&mut self, count: usize, into: &mut Vec<u8>) -> usize {
+        into.resize(into.len() + count * REQUEST, b'x');
+        REQUEST
+    }
+
+    fn response(&mut self, response: &[u8]) -> bool {
+        response.len() == RESPONSE
+    }
 }
 
-/// The loop of a core with nothing in it: receive a batch, answer each datagram in a send slot, flush once.
-fn serve(kind: Kind, timestamps: bool, ready: &dyn Fn(SocketAddr), idle_turns: &AtomicU64, stop: &AtomicBool) {
-    let settings = SocketSettings { timestamps, ..SocketSettings::default() };
-    let sockets = bind(&[SocketAddr::from(([127, 0, 0, 1], 0))], &settings).expect("a port");
-    let address = sockets[0].local_addr().expect("bound");
-    let (table, mut pools) = FrameTable::new(&[FrameLayout::default()]).expect("frames");
-    let mut pool = pools.remove(0);
-    pool.touch();
-    let (_, sleeper) = wake::pair().expect("an event");
-    let mut transport = kind.open(sockets, pool, sleeper, Clock::new(), &TransportSettings::default()).expect("probed");
-    ready(address);
-    let mut frames = Vec::with_capacity(BATCH);
-    let mut idle = 0;
-    while !stop.load(Ordering::Relaxed) {
-        transport.receive(BATCH, &mut frames);
-        if frames.is_empty() {
-            idle += 1;
-            idle_turns.store(idle, Ordering::Relaxed);
-            continue;
-        }
-        for frame in frames.drain(..) {
-            let slot = transport.reserve().expect("no more datagrams than slots");
-            let datagram = table.read(frame).expect("held");
-            let (to, local) = (datagram.meta().from, datagram.meta().local);
-            let (copied, padding) = transport.buffer(&slot)[..RESPONSE].split_at_mut(datagram.len().min(RESPONSE));
-            copied.copy_from_slice(&datagram[..copied.len()]);
-            padding.fill(b' ');
-            drop(datagram);
-            transport.send(slot, RESPONSE, to, local);
-            transport.release(frame);
-        }
-        transport.flush();
-    }
+/// The request, cut or padded.
+fn respond(request: &[u8], response: &mut [u8]) -> usize {
+    let (copied, padding) = response[..RESPONSE].split_at_mut(request.len().min(RESPONSE));
+    copied.copy_from_slice(&request[..copied.len()]);
+    padding.fill(b' ');
+    RESPONSE
+}
+
+fn subject(kind: Kind, timestamps: bool) -> Subject {
+    let name = format!("echo over {}{}", kind.name(), if timestamps { "" } else { ", no timestamps" });
+    let start = move |placement: &harness::Placement| {
+        Running::start(placement, move |ready, idle_turns, stop| {
+            echo::serve(kind, Clock::new(), timestamps, respond, ready, idle_turns, stop);
+        })
+    };
+    Subject { name, start: Box::new(start) }
 }

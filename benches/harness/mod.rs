@@ -13,6 +13,8 @@
 //!
 //! To measure something, make it a [`Subject`] and give all subjects to [`compare`].
 
+pub mod echo;
+
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
@@ -64,7 +66,7 @@ impl Running {
     /// Starts a server on its own pinned thread. `serve` first calls the function it is given, with its address, and then works until `stop`.
     pub fn start<F>(placement: &Placement, serve: F) -> Running
     where
-        F: FnOnce(&dyn Fn(SocketAddr), &AtomicU64, &AtomicBool) + Send + 'static,
+        F: FnOnce(&dyn Fn(SocketAddr), &Arc<AtomicU64>, &Arc<AtomicBool>) + Send + 'static,
     {
         let (idle_turns, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
         let (ready, started) = channel();
@@ -84,15 +86,19 @@ impl Running {
     }
 }
 
-/// Writes a request, given its number.
-pub type WriteRequest = dyn Fn(u64, &mut [u8]) + Send + Sync;
+/// Asks and is answered.
+pub trait Agent {
+    /// Writes `count` requests, all equally long, one behind the other, and says how long one is.
+    fn requests(&mut self, count: usize, into: &mut Vec<u8>) -> usize;
+
+    /// A response; false when it is not what was asked for.
+    fn response(&mut self, response: &[u8]) -> bool;
+}
 
 /// What is asked.
 pub struct Workload {
-    /// Bytes per request; all are equally long.
-    pub request_len: usize,
-    /// Writes request number `n`.
-    pub write: Box<WriteRequest>,
+    /// Makes whoever asks, a new one for each burst.
+    pub agent: Box<dyn Fn() -> Box<dyn Agent> + Send + Sync>,
     /// Requests under way.
     pub window: usize,
 }
@@ -134,6 +140,8 @@ pub struct Burst {
     pub transactions: u64,
     /// Requests without a response.
     pub lost: u64,
+    /// Responses that were not what was asked for.
+    pub wrong: u64,
     /// CPU time of the server's thread, idle turns subtracted.
     pub cpu_ns: f64,
     /// Wall time.
@@ -191,14 +199,15 @@ fn burst(subject: &Subject, workload: &Arc<Workload>, plan: &Plan, client: usize
     let placement = Placement { cpu: client, real_time: plan.real_time };
     let asking = thread::spawn(move || {
         settle(&placement);
-        let mut client = Client::new(to, workload);
+        let mut client = Client::new(to, &workload);
         client.run(length / 5);
-        let (transactions, lost) = (client.transactions, client.lost);
+        let (transactions, lost, wrong) = (client.transactions, client.lost, client.wrong);
         let (start, cpu, idle) = (now(), clock.read_ns(), turns.load(Ordering::Relaxed));
         client.run(length);
         let wall_ns = start.elapsed().as_nanos() as f64;
         let spent = (clock.read_ns() - cpu) as f64 - (turns.load(Ordering::Relaxed) - idle) as f64 * idle_turn_ns;
-        Burst { transactions: client.transactions - transactions, lost: client.lost - lost, cpu_ns: spent, wall_ns }
+        let (transactions, lost, wrong) = (client.transactions - transactions, client.lost - lost, client.wrong - wrong);
+        Burst { transactions, lost, wrong, cpu_ns: spent, wall_ns }
     });
     let burst = asking.join().expect("the client ended in order");
     running.finish();
@@ -216,24 +225,36 @@ fn price_of_idle(running: &Running) -> f64 {
 /// Keeps a window of requests under way.
 struct Client {
     socket: UdpSocket,
-    workload: Arc<Workload>,
+    agent: Box<dyn Agent>,
+    window: usize,
     requests: Vec<u8>,
+    /// Length of the requests in one call of the kernel.
+    segment: usize,
     response: Vec<u8>,
-    next: u64,
     under_way: usize,
     transactions: u64,
     lost: u64,
+    wrong: u64,
 }
 
 impl Client {
-    fn new(to: SocketAddr, workload: Arc<Workload>) -> Client {
+    fn new(to: SocketAddr, workload: &Workload) -> Client {
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
         socket.connect(to).expect("connected");
         socket.set_nonblocking(true).expect("non-blocking");
-        set_option(&socket, libc::SOL_UDP, libc::UDP_SEGMENT, workload.request_len as i32).expect("UDP_SEGMENT (Linux 4.18)");
         socket2::SockRef::from(&socket).set_recv_buffer_size(4 << 20).expect("a receive buffer");
-        let requests = vec![0; workload.request_len * SEGMENTS];
-        Client { socket, workload, requests, response: vec![0; 65_536], next: 0, under_way: 0, transactions: 0, lost: 0 }
+        Client {
+            socket,
+            agent: (workload.agent)(),
+            window: workload.window,
+            requests: Vec::with_capacity(65_536),
+            segment: 0,
+            response: vec![0; 65_536],
+            under_way: 0,
+            transactions: 0,
+            lost: 0,
+            wrong: 0,
+        }
     }
 
     fn run(&mut self, length: Duration) {
@@ -258,19 +279,22 @@ impl Client {
 
     /// Fills the window, in whole calls of as many requests as fit (or half the window when it is small).
     fn ask(&mut self) {
-        let lot = SEGMENTS.min(self.workload.window.div_ceil(2));
-        while self.under_way + lot <= self.workload.window {
-            let len = self.workload.request_len;
-            for segment in self.requests[..len * lot].chunks_exact_mut(len) {
-                (self.workload.write)(self.next, segment);
-                self.next += 1;
+        let lot = SEGMENTS.min(self.window.div_ceil(2));
+        while self.under_way + lot <= self.window {
+            if self.requests.is_empty() {
+                let segment = self.agent.requests(lot, &mut self.requests);
+                if segment != self.segment {
+                    set_option(&self.socket, libc::SOL_UDP, libc::UDP_SEGMENT, segment as i32).expect("UDP_SEGMENT (Linux 4.18)");
+                    self.segment = segment;
+                }
             }
-            match self.socket.send(&self.requests[..len * lot]) {
+            match self.socket.send(&self.requests) {
                 Ok(_) => self.under_way += lot,
-                // Full buffers and refusals from before the server listened: listen first.
+                // Full buffers and refusals from before the server listened: listen first, and send the same again.
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::ConnectionRefused) => return,
                 Err(error) => panic!("send: {error}"),
             }
+            self.requests.clear();
         }
     }
 
@@ -278,7 +302,10 @@ impl Client {
         let mut answered = 0;
         while answered < SEGMENTS {
             match self.socket.recv(&mut self.response) {
-                Ok(_) => answered += 1,
+                Ok(length) => {
+                    answered += 1;
+                    self.wrong += u64::from(!self.agent.response(&self.response[..length]));
+                }
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::ConnectionRefused) => break,
                 Err(error) => panic!("recv: {error}"),
             }
@@ -344,15 +371,16 @@ fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
 }
 
 fn print(reports: &[Report]) {
-    println!("| subject | bursts | CPU ns/transaction, best | median | worst | transactions/s, best | median | lost |");
-    println!("|---|---|---|---|---|---|---|---|");
+    println!("| subject | bursts | CPU ns/transaction, best | median | worst | transactions/s, best | median | lost | wrong |");
+    println!("|---|---|---|---|---|---|---|---|---|");
     for report in reports {
         let (best, median) = report.best_and_median();
         let worst = report.bursts.iter().map(Burst::ns_per_transaction).fold(0.0, f64::max);
         let rates = sorted(report.bursts.iter().map(|b| b.transactions as f64 / b.wall_ns * 1e9));
         let lost: u64 = report.bursts.iter().map(|b| b.lost).sum();
+        let wrong: u64 = report.bursts.iter().map(|b| b.wrong).sum();
         println!(
-            "| {} | {} | {best:.0} | {median:.0} | {worst:.0} | {:.0} | {:.0} | {lost} |",
+            "| {} | {} | {best:.0} | {median:.0} | {worst:.0} | {:.0} | {:.0} | {lost} | {wrong} |",
             report.name,
             report.bursts.len(),
             rates[rates.len() - 1],

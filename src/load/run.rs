@@ -9,7 +9,7 @@ use anyhow::Context;
 use super::clock::{Clock, CpuTime};
 use super::pace::Pace;
 use super::report::{Facts, Recorder};
-use super::sender::{Faults, Sender};
+use super::sender::{Faults, Sender, is_unreachable};
 use super::socket::LoadSocket;
 use super::{Args, Plan};
 use crate::proto::agent::{Agent, Phase};
@@ -166,6 +166,9 @@ impl Generator {
             };
             agent.poll(now, &mut out, recorder);
             self.sender.flush(&mut self.socket);
+            if let Some(address) = self.sender.unreachable.take() {
+                self.agent.handle_unreachable(address);
+            }
         }
         if sent > 0 {
             self.last_sent = now;
@@ -193,7 +196,7 @@ impl Generator {
         match received {
             Ok(count) => Ok(count),
             Err(e) if matches!(e.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::Interrupted) => Ok(0),
-            Err(e) if e.kind() == std::io::ErrorKind::ConnectionRefused => {
+            Err(e) if is_unreachable(&e) => {
                 while let Some(address) = socket.take_unreachable() {
                     agent.handle_unreachable(address);
                 }

@@ -66,13 +66,20 @@ pub struct Sender {
     pub calls: u64,
     /// Datagrams dropped because the kernel would not take them.
     pub dropped: u64,
+    /// The latest address the kernel knew no way to; whoever reads it takes it out.
+    pub unreachable: Option<SocketAddr>,
+}
+
+/// Whether an error of the network says that an address cannot be reached.
+pub fn is_unreachable(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable)
 }
 
 impl Sender {
     /// Nothing to send yet.
     pub fn new(faults: Faults) -> Sender {
         let run = || Run { to: ([0, 0, 0, 0], 0).into(), length: 0, bytes: Vec::with_capacity(RUN_BYTES_MAX) };
-        Sender { runs: (0..RUNS).map(|_| run()).collect(), faults, sent: 0, calls: 0, dropped: 0 }
+        Sender { runs: (0..RUNS).map(|_| run()).collect(), faults, sent: 0, calls: 0, dropped: 0, unreachable: None }
     }
 
     /// The faults of this direction.
@@ -123,8 +130,9 @@ impl Sender {
                     patient = false;
                 }
                 // A pending error of an earlier datagram is told instead of sending: send again.
-                Err(e) if e.kind() == io::ErrorKind::ConnectionRefused && patient => patient = false,
-                Err(_) => {
+                Err(e) if is_unreachable(&e) && patient => patient = false,
+                Err(e) => {
+                    self.unreachable = is_unreachable(&e).then_some(run.to).or(self.unreachable);
                     self.dropped += (run.bytes.len() - at).div_ceil(run.length.max(1)) as u64;
                     break;
                 }

@@ -1,6 +1,6 @@
 //! AuditEndpoint and AuditConnection (AUE, AUC).
 
-use super::{MS, S, audit, block, code, connection, create, each_layout, large_world, raw, replies, setup, snapshot};
+use super::{MS, S, audit, block, code, connection, create, each_layout, large_world, raw, setup, snapshot};
 use std::time::Duration;
 use tollgate::proto::core::Administration;
 use tollgate::proto::restart::BlockHow;
@@ -30,11 +30,14 @@ fn a_list_is_never_cut() {
     let mut w = large_world(tollgate::sim::Layout::Two);
     for limit in [65_507, 40_000, 8000, 4000] {
         w.reload(|settings| settings.agents[0].max_response = limit);
-        for (name, count) in [("*", 672), ("ds/ds3-1/*/[1-4]", 0), ("ds/ds3-1/*/1", 28), ("ds/ds3-1/ds1-2/*", 24)] {
+        for (name, count) in [("*", 672), ("ds/ds3-1/*/1", 28), ("ds/ds3-1/ds1-2/*", 24)] {
             let reply = w.ask("AUEP", name, &[]);
             match reply.code {
                 Some(200) => assert!(reply.values("Z").len() == count && reply.bytes.len() <= limit),
-                other => assert!(other == Some(533) || count == 0, "{name}: {reply:?}"),
+                other => {
+                    let needed = count * "Z: ds/ds3-1/ds1-1/1@tgw.example.net\r\n".len();
+                    assert!(other == Some(533) && needed > limit, "{name}: {reply:?}");
+                }
             }
         }
     }
@@ -229,7 +232,6 @@ fn audits_wait_for_nothing_and_change_nothing() {
         assert_eq!(tollgate::sim::Reply::all(&plain.bytes).len(), 1);
         // And starts the restart (open point O-5).
         assert!(reply.iter().any(|r| r.line.starts_with("RSIP ")), "{reply:?}");
-        assert_eq!(replies(&w).len(), reply.len());
     }
 }
 

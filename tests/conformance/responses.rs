@@ -76,10 +76,9 @@ fn each_situation_has_its_code() {
     });
 }
 
-/// G-RTN-04: 409 when the core is overloaded, for new calls only.
+/// G-RTN-04: 409 when no further transaction can be remembered; deletions have a reserve.
 #[test]
-fn overload_is_409() {
-    // Shown with a slowed core.
+fn a_full_history_is_409() {
     for layout in super::LAYOUTS {
         let mut w = World::new(setup(layout, 1), |plan, _| plan.limits.history_entries = 32);
         while code(&mut w, "AUEP", "ds/ds1-2/2", &[]) == 200 {}

@@ -4,6 +4,7 @@ mod allocations;
 mod field_bugs;
 mod golden;
 mod properties;
+mod replay;
 
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,8 @@
 //! Metrics: OpenMetrics text over HTTP.
 //!
 //! The text is written by `prometheus-client` from the counters of the cores and what they say of themselves at that moment. The HTTP
-//! around it is small on purpose: one connection at a time, one deadline for the request and one for the response, `GET /metrics` only.
+//! around it is small on purpose: a few threads with one connection each, so that a slow collector holds up nobody else, one deadline
+//! for the request and one for the response, `GET /metrics` only.
 //! (A general server has a thread for every connection and no deadlines.)
 
 use super::Gateway;
@@ -28,6 +29,8 @@ use std::time::Duration;
 const HEAD_MAX: usize = 4096;
 /// A request must be there so soon; the response taken so soon.
 const WITHIN: Duration = Duration::from_secs(2);
+/// Connections served at a time; more wait in the listener's queue.
+const WORKERS: usize = 4;
 /// So long nobody is accepted after the system refused to.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
@@ -35,7 +38,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 pub struct Server {
     address: SocketAddr,
     closing: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 impl Server {
@@ -47,10 +50,17 @@ impl Server {
         let listener = TcpListener::bind(address).with_context(|| format!("metrics.address {address}"))?;
         let address = listener.local_addr().with_context(|| format!("metrics.address {address}"))?;
         let closing = Arc::new(AtomicBool::new(false));
-        let closes = closing.clone();
-        let thread = std::thread::Builder::new().name("metrics".into());
-        let thread = thread.spawn(move || accept(&gateway, &listener, &closes)).context("no thread for the metrics")?;
-        Ok(Server { address, closing, thread: Some(thread) })
+        let mut registry = Registry::with_prefix("tollgate");
+        registry.register_collector(Box::new(Metrics(gateway.clone())));
+        let (registry, listener) = (Arc::new(registry), Arc::new(listener));
+        let mut server = Server { address, closing, threads: Vec::new() };
+        for _ in 0..WORKERS {
+            let (registry, listener, closes, clock) = (registry.clone(), listener.clone(), server.closing.clone(), gateway.clock);
+            let thread = std::thread::Builder::new().name("metrics".into());
+            let thread = thread.spawn(move || accept(clock, &registry, &listener, &closes)).context("no thread for the metrics")?;
+            server.threads.push(thread);
+        }
+        Ok(server)
     }
 
     /// Where it is.
@@ -62,18 +72,15 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.closing.store(true, Ordering::Release);
-        // Wakes the thread.
-        if TcpStream::connect_timeout(&self.address, WITHIN).is_ok()
-            && let Some(thread) = self.thread.take()
-        {
-            let _ = thread.join();
+        // Each connection wakes one thread, which then sees that it is to end.
+        let woken = self.threads.iter().all(|_| TcpStream::connect_timeout(&self.address, WITHIN).is_ok());
+        if woken {
+            self.threads.drain(..).for_each(|thread| drop(thread.join()));
         }
     }
 }
 
-fn accept(gateway: &Arc<Gateway>, listener: &TcpListener, closing: &AtomicBool) {
-    let mut registry = Registry::with_prefix("tollgate");
-    registry.register_collector(Box::new(Metrics(gateway.clone())));
+fn accept(clock: Clock, registry: &Registry, listener: &TcpListener, closing: &AtomicBool) {
     loop {
         let stream = listener.accept();
         if closing.load(Ordering::Acquire) {
@@ -81,7 +88,7 @@ fn accept(gateway: &Arc<Gateway>, listener: &TcpListener, closing: &AtomicBool) 
         }
         match stream {
             // A collector that went away is no fault of ours.
-            Ok((stream, _)) => drop(serve(gateway.clock, &registry, &stream)),
+            Ok((stream, _)) => drop(serve(clock, registry, &stream)),
             Err(_) => std::thread::park_timeout(ACCEPT_PAUSE),
         }
     }

@@ -3,13 +3,16 @@
 //! A [`Lone`] core owns its frames and its way out in memory and its time is a number that the caller moves; it is the run loop of a
 //! core without IO. [`datagrams`] feeds it whatever comes, and says what became of it.
 
-use super::{Answer, Ask, Boot, Core, Envelope, Frames, Origin, Outside, Request, Turn};
+use super::{Administration, Answer, Ask, Boot, Core, Envelope, Frames, Origin, Outside, Request, Turn};
 use crate::proto::aggregate::Forms;
-use crate::proto::base::{AgentId, CoreId, Counter, Counters, FrameRef, Time};
+use crate::proto::base::{AgentId, CoreId, Counter, Counters, EndpointIndex, FrameRef, Time};
 use crate::proto::codec::peek::{self, Peek};
 use crate::proto::endpoint::{Encoding, Law};
 use crate::proto::plan::{AgentSettings, Limits, Plan, Settings, SpanPlan, Timers};
-use crate::proto::trunk::{Card, CardOrder, Defect, Facility, FacilityKind, FacilityPlan, SimCard, SimulatedPlan, SpanIndex, Topology};
+use crate::proto::restart::BlockHow;
+use crate::proto::trunk::{
+    Card, CardOrder, Defect, Facility, FacilityKind, FacilityPlan, SimCard, SimulatedPlan, SpanIndex, T3Index, Topology,
+};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -113,9 +116,8 @@ pub struct Lone {
 }
 
 impl Lone {
-    /// A core after a restart that nobody was told of.
-    pub fn new(plan: Plan, settings: Settings, card: Box<dyn Card + Send>, seed: u64) -> Lone {
-        let now = Time::from_millis(1000);
+    /// A core after a restart, at the time `now`, that nobody was told of.
+    pub fn new(plan: Plan, settings: Settings, card: Box<dyn Card + Send>, seed: u64, now: Time) -> Lone {
         let counters = Arc::new(Counters::new());
         let boot = Boot { core: CoreId(0), plan: plan.into(), settings: settings.into(), counters: counters.clone(), card, seed, now };
         let core = Core::new(boot);
@@ -125,8 +127,13 @@ impl Lone {
     }
 
     /// What it counted.
-    pub fn counters(&self) -> &Counters {
+    pub fn counters(&self) -> &Arc<Counters> {
         &self.counters
+    }
+
+    /// The core, to be run by another loop.
+    pub fn into_core(self) -> Core {
+        self.core
     }
 
     /// The time.
@@ -307,78 +314,129 @@ impl Outcome {
 }
 
 /// Ends a datagram in the input of [`datagrams`].
-pub const SEPARATOR: u8 = 0xff;
+pub const SEPARATOR: u8 = 0x1e;
 
-/// Feeds a core the datagrams in `input`, which end with [`SEPARATOR`]. A first byte below `0x10` is no part of its datagram but says
-/// what happens before it: time passes, the card takes its time, refuses, fails. Afterwards the card works and time passes until
-/// nothing is left to be done.
+/// Feeds a core the datagrams in `input`, each ended by [`SEPARATOR`]. In front of a datagram, `!` and a letter say what happens before
+/// it (see `Trial::happen`): time passes, the agent answers, the card is slow, refuses or fails, an operator blocks. Afterwards the card
+/// works and time passes until nothing is left to be done.
 pub fn datagrams(input: &[u8]) -> Outcome {
-    let spans = [(FacilityKind::T3, 1), (FacilityKind::T1, 1), (FacilityKind::E1, 1)];
-    let facilities = spans.map(|(kind, unit)| FacilityPlan { kind, unit, common_channel: false });
-    let mut outcome = Outcome::default();
-    let Some(plan) = plan(&facilities, 64, 256, 512) else { return outcome };
-    let card = card(&plan, [192, 0, 2, 20].into(), 64, 1);
-    let mut lone = Lone::new(plan, settings(), Box::new(card), 1);
-    for part in input.split(|&byte| byte == SEPARATOR) {
-        let datagram = match part.split_first() {
-            Some((&sign @ 0..0x10, rest)) => {
-                happen(&mut lone, sign, &mut outcome);
-                rest
-            }
-            _ => part,
-        };
-        if let Some(frame) = lone.receive(|room| copy(datagram, room)) {
-            outcome.received += 1;
-            lone.handle(frame);
+    let Some(mut trial) = Trial::new() else { return Outcome::default() };
+    for mut datagram in input.split(|&byte| byte == SEPARATOR) {
+        while let [b'!', letter, rest @ ..] = datagram {
+            trial.happen(*letter);
+            datagram = rest;
         }
-        turn(&mut lone, &mut outcome);
+        trial.receive(datagram);
     }
-    happen(&mut lone, 3, &mut outcome);
-    lone.ask(Ask::Card(CardOrder::Refuse(0)));
-    for _ in 0..SETTLING {
-        happen(&mut lone, 1, &mut outcome);
+    [b'n', b'c'].into_iter().for_each(|letter| trial.happen(letter));
+    trial.lone.ask(Ask::Card(CardOrder::Refuse(0)));
+    (0..SETTLING).for_each(|_| trial.happen(b'T'));
+    trial.outcome.held = trial.lone.held();
+    if let Some(Answer::Transactions(view)) = trial.lone.ask(Ask::Transactions) {
+        trial.outcome.waiting = view.waiting;
     }
-    outcome.held = lone.held();
-    if let Some(Answer::Transactions(view)) = lone.ask(Ask::Transactions) {
-        outcome.waiting = view.waiting;
-    }
-    outcome
+    trial.outcome
 }
 
 /// Seconds after which every command has ended.
 const SETTLING: usize = 40;
+/// Turns in a row that the core can have for work on all its endpoints.
+const TURNS: usize = 64;
+/// Commands of the core that the agent can answer later.
+const ASKED: usize = 8;
 
-fn turn(lone: &mut Lone, outcome: &mut Outcome) {
-    lone.pass(Duration::from_micros(100));
-    lone.handle_time();
-    for datagram in lone.sent() {
-        outcome.sent += 1;
-        outcome.unreadable += usize::from(peek::split(datagram).any(|(_, message)| message == Peek::Unreadable));
-    }
-    outcome.released_twice += lone.end_turn();
+/// A core under [`datagrams`].
+struct Trial {
+    lone: Lone,
+    outcome: Outcome,
+    /// The latest commands of the core.
+    asked: Vec<u32>,
+    topology: Arc<Topology>,
 }
 
-/// What a sign in the input stands for.
-fn happen(lone: &mut Lone, sign: u8, outcome: &mut Outcome) {
-    let line = Facility::Span(SpanIndex(u16::from(sign)));
-    let order = match sign {
-        0 => {
-            lone.pass(Duration::from_millis(10));
-            return turn(lone, outcome);
+impl Trial {
+    fn new() -> Option<Trial> {
+        let spans = [(FacilityKind::T3, 1), (FacilityKind::T1, 1), (FacilityKind::E1, 1)];
+        let facilities = spans.map(|(kind, unit)| FacilityPlan { kind, unit, common_channel: false });
+        let plan = plan(&facilities, 64, 256, 512)?;
+        let topology = plan.topology.clone();
+        let card = card(&plan, [192, 0, 2, 20].into(), 64, 1);
+        let lone = Lone::new(plan, settings(), Box::new(card), 1, Time::from_millis(1000));
+        Some(Trial { lone, outcome: Outcome::default(), asked: Vec::new(), topology })
+    }
+
+    fn receive(&mut self, datagram: &[u8]) {
+        if let Some(frame) = self.lone.receive(|room| copy(datagram, room)) {
+            self.outcome.received += 1;
+            self.lone.handle(frame);
         }
-        1 => {
-            lone.pass(Duration::from_secs(1));
-            return turn(lone, outcome);
+        self.turn();
+    }
+
+    fn turn(&mut self) {
+        self.lone.pass(Duration::from_micros(100));
+        for _ in 0..TURNS {
+            self.lone.handle_time();
+            if self.lone.deadline() > self.lone.now() {
+                break;
+            }
         }
-        2 => CardOrder::Delay(50),
-        3 => CardOrder::Delay(0),
-        4 => CardOrder::Delay(u32::MAX),
-        5 => CardOrder::Refuse(1),
-        6..0xc => CardOrder::Defect { facility: line, defect: Defect::LossOfSignal, present: sign % 2 == 0, at_once: true },
-        _ => CardOrder::Clear { facility: line, at_once: true },
-    };
-    lone.ask(Ask::Card(order));
-    turn(lone, outcome);
+        for datagram in self.lone.sent() {
+            self.outcome.sent += 1;
+            self.outcome.unreadable += usize::from(peek::split(datagram).any(|(_, message)| message == Peek::Unreadable));
+            self.asked.extend(command_id(datagram).filter(|id| !self.asked.contains(id)));
+        }
+        self.asked.drain(..self.asked.len().saturating_sub(ASKED));
+        self.outcome.released_twice += self.lone.end_turn();
+    }
+
+    fn happen(&mut self, letter: u8) {
+        let span = Facility::Span(SpanIndex(0));
+        let t3 = Facility::T3(T3Index(0));
+        let defect = |facility, defect, at_once| Ask::Card(CardOrder::Defect { facility, defect, present: true, at_once });
+        let all = || self.topology.resolve(b"*", false).ok();
+        let ask = match letter {
+            b't' => return self.pass(Duration::from_millis(10)),
+            b'T' => return self.pass(Duration::from_secs(1)),
+            // The agent answers the latest command of the core, with success or not.
+            b'a' => return self.answer(200),
+            b'e' => return self.answer(405),
+            b'd' => Ask::Card(CardOrder::Delay(50)),
+            b'D' => Ask::Card(CardOrder::Delay(u32::MAX)),
+            b'n' => Ask::Card(CardOrder::Delay(0)),
+            b'r' => Ask::Card(CardOrder::Refuse(1)),
+            b'l' => defect(span, Defect::LossOfSignal, true),
+            b'L' => defect(t3, Defect::LossOfSignal, false),
+            b'f' => defect(span, Defect::Equipment, true),
+            b'c' => {
+                self.lone.ask(Ask::Card(CardOrder::Clear { facility: t3, at_once: true }));
+                Ask::Card(CardOrder::Clear { facility: span, at_once: true })
+            }
+            b'x' => Ask::Free(EndpointIndex(0)),
+            b'b' | b'B' | b'u' => {
+                let Some(selection) = all() else { return };
+                Ask::Administer(match letter {
+                    b'b' => Administration::Block(selection, BlockHow::Graceful(Duration::from_secs(2))),
+                    b'B' => Administration::Block(selection, BlockHow::Force),
+                    _ => Administration::Unblock(selection),
+                })
+            }
+            _ => return,
+        };
+        self.lone.ask(ask);
+        self.turn();
+    }
+
+    fn pass(&mut self, time: Duration) {
+        self.lone.pass(time);
+        self.turn();
+    }
+
+    fn answer(&mut self, code: u16) {
+        if let Some(id) = self.asked.pop() {
+            self.receive(format!("{code} {id} x\r\n").as_bytes());
+        }
+    }
 }
 
 #[cfg(test)]
@@ -390,7 +448,7 @@ mod tests {
         let facility = FacilityPlan { kind: FacilityKind::T1, unit: 1, common_channel: false };
         let plan = plan(&[facility], 8, 64, 512).unwrap();
         let card = card(&plan, [192, 0, 2, 20].into(), 8, 1);
-        let mut lone = Lone::new(plan, settings(), Box::new(card), 1);
+        let mut lone = Lone::new(plan, settings(), Box::new(card), 1, Time::from_millis(1000));
         assert!(lone.restart());
         for (text, code) in [
             ("CRCX 1 ds/ds1-1/5@tgw.example.net MGCP 1.0\r\nC: 1\r\nM: recvonly\r\n", "200 1"),
@@ -406,10 +464,11 @@ mod tests {
 
     #[test]
     fn an_input_is_taken_apart_and_settles() {
-        let input = b"CRCX 1 ds/ds1-1/5@tgw.example.net MGCP 1.0\nC: 1\nM: recvonly\n\xff\x04\
-            CRCX 2 ds/ds1-1/6@tgw.example.net MGCP 1.0\nC: 1\nM: recvonly\n\xff\x01DLCX 3 *@tgw.example.net MGCP 1.0\n\xffgarbage";
+        let input = b"!T!aCRCX 1 ds/ds1-1/5@tgw.example.net MGCP 1.0\nC: 1\nM: recvonly\n\x1e!D\
+            CRCX 2 ds/ds1-1/6@tgw.example.net MGCP 1.0\nC: 1\nM: recvonly\n\x1e!TDLCX 3 *@tgw.example.net MGCP 1.0\n\x1egarbage";
         let outcome = datagrams(input);
-        assert_eq!(outcome.received, 4);
-        assert!(outcome.sent >= 4 && outcome.is_sound(), "{outcome:?}");
+        // The answer to the restart is one of them.
+        assert_eq!(outcome.received, 5);
+        assert!(outcome.sent >= 5 && outcome.is_sound(), "{outcome:?}");
     }
 }

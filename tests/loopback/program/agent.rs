@@ -41,11 +41,6 @@ impl Message {
     pub fn get(&self, name: &str) -> Option<&str> {
         self.lines.iter().skip(1).find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
     }
-
-    /// The values of every parameter with this name.
-    pub fn every(&self, name: &str) -> Vec<&str> {
-        self.lines.iter().skip(1).filter_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim).collect()
-    }
 }
 
 /// The agent.

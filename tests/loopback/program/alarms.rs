@@ -67,8 +67,8 @@ fn a_dead_span_takes_its_calls_with_it() {
     let mut lost: Vec<_> = (1..=3).map(|n| agent.create(&format!("ds/ds3-1/ds1-5/{n}"))).collect();
     gateway.order(&["sim", "alarm", "ds/ds3-1/ds1-5", "los", "--now"]);
     let create = |agent: &mut Agent| agent.ask("CRCX", "ds/ds3-1/ds1-5/9", &["C: A1", "M: recvonly"]).code;
-    let early = eventually("the span is out", SOON, || create(&mut agent).filter(|&code| code != 200));
-    assert_eq!((early, agent.commands("RSIP").len()), (531, 0));
+    eventually("the span is out", SOON, || (agent.ask("RQNT", "ds/ds3-1/ds1-5/9", &["X: 1"]).code != Some(200)).then_some(()));
+    assert_eq!((create(&mut agent), agent.commands("RSIP").len()), (Some(531), 0));
     assert_eq!(told(&agent.expect("RSIP", SOON)), ("ds/ds3-1/ds1-5/*", "forced"));
     let mut deleted = eventually("a DLCX for each", SOON, || {
         agent.listen(Duration::from_millis(20));

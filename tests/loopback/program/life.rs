@@ -1,7 +1,7 @@
 //! From the start to the end of a gateway process (G-SHD-07, G-RST-01).
 
 use super::agent::Agent;
-use super::gateway::{Gateway, LOOK, PROGRAM, SOON, Tuning, Watch, pause};
+use super::gateway::{Gateway, LOOK, PROGRAM, SOON, Tuning, Watch, eventually, pause};
 use super::network::in_own_network;
 use libc::{SIGINT, SIGKILL, SIGTERM};
 use std::process::{Command, Output};
@@ -34,8 +34,14 @@ fn one_line_says_that_it_is_ready() {
     ] {
         assert!(gateway.ready.contains(part), "{part:?} is not in {:?}", gateway.ready);
     }
+    let mut agent = Agent::of(&gateway);
+    agent.mail.clear();
     assert!(gateway.order(&["show", "cores"]).contains("simulated"), "{}", gateway.order(&["show", "cores"]));
     gateway.signal(SIGTERM);
+    eventually("the end is told", SOON, || {
+        agent.listen(LOOK);
+        agent.commands("RSIP").iter().any(|restart| restart.get("RM") == Some("forced")).then_some(())
+    });
     let (status, rest) = gateway.wait(SOON);
     assert_eq!((status.code(), &*rest), (Some(0), ""), "{}", gateway.log());
 }

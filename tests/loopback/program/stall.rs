@@ -1,1 +1,116 @@
-//! x
+//! A core that stands still while the others serve (must hold 4; G-SHD-03).
+
+use super::agent::Agent;
+use super::gateway::{Gateway, SOON, Tuning, Watch, eventually};
+use super::load::{load_from, report};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// The first endpoint of each core, by core.
+fn endpoint_of(gateway: &Gateway, core: u64) -> String {
+    let rows = gateway.rows(&["endpoints"]);
+    let row = rows.iter().find(|row| row["core"] == core).unwrap();
+    row["name"].as_str().unwrap().to_owned()
+}
+
+/// An agent whose datagrams the kernel hands to this core: it picks one of the sockets of a port by the addresses and ports.
+fn agent_at_core(gateway: &Gateway, core: usize) -> Agent {
+    let addresses = gateway.tuning.addresses;
+    for port in 3000..3200 {
+        let mut agent = Agent::at((addresses.agent().ip(), port).into(), addresses.gateway());
+        let before = gateway.counter_by_core("datagrams_received")[core];
+        agent.ask("AUEP", &endpoint_of(gateway, 0), &[]);
+        // Statistics of the transport go into the counters a little later.
+        for _ in 0..3 {
+            agent.listen(Duration::from_millis(150));
+            if gateway.counter_by_core("datagrams_received")[core] > before {
+                return agent;
+            }
+        }
+    }
+    panic!("no port leads to core {core}");
+}
+
+/// A name with `*` whose home is another core than this one: commands for it are taken while that core stands still.
+fn wildcard_away_from(gateway: &Gateway, agent: &mut Agent, core: usize) -> &'static str {
+    let names = ["*", "ds/*", "ds/ds3-1/*", "ds/*/*", "ds/*/*/*", "ds/ds3-1/*/*"];
+    let away = |name: &&'static str| {
+        let before = gateway.counter_by_core("commands_new")[core];
+        assert_eq!(agent.ask("DLCX", name, &["C: ABCDEF"]).code, Some(250), "{name}");
+        gateway.counter_by_core("commands_new")[core] == before
+    };
+    names.into_iter().find(away).unwrap()
+}
+
+/// Whether `show alarms` tells of this core.
+fn alarm_shows(gateway: &Gateway, core: u64) -> bool {
+    gateway.rows(&["alarms"]).iter().any(|alarm| alarm["name"] == format!("core {core}"))
+}
+
+/// Each layout with a core that stops, and one that receives and does not.
+#[test]
+fn the_others_serve_while_a_core_stands_still() {
+    for (both, transport, shard, stops, receives) in [(2, 0, 0, 1, 0), (0, 1, 3, 2, 0)] {
+        let gateway = Gateway::start(Tuning::new().layout(both, transport, shard).set("limits.history_rate", "5000"));
+        drop(Agent::of(&gateway));
+        let mut agent = agent_at_core(&gateway, receives);
+        let cores = gateway.rows(&["cores"]);
+        let other = cores
+            .iter()
+            .map(|core| core["core"].as_str().unwrap().parse().unwrap())
+            .find(|&core: &u64| core != stops && cores[core as usize]["role"] != "transport");
+        let (dead, live) = (endpoint_of(&gateway, stops), endpoint_of(&gateway, other.unwrap()));
+        let all = wildcard_away_from(&gateway, &mut agent, stops as usize);
+        let timeouts = gateway.counter("vote_timeout");
+        let watch = Watch::start();
+        gateway.order(&["sim", "stall", &stops.to_string(), "3000"]);
+        // The core may have had something else to do first.
+        agent.listen(Duration::from_millis(100));
+        let waiting = agent.command("CRCX", &dead, &["C: D1", "M: recvonly"]);
+        let everywhere = agent.command("DLCX", all, &["C: ABCDEF"]);
+        for call in 0..50 {
+            let id = agent.create(&live);
+            assert_eq!(agent.ask("DLCX", &live, &["C: A1", &format!("I: {id}")]).code, Some(250), "{call}");
+        }
+        // The vote deadline is 500 ms.
+        assert_eq!(agent.final_of(everywhere, Duration::from_millis(2500)).code, Some(400));
+        assert!(gateway.counter("vote_timeout") > timeouts);
+        eventually("the alarm shows", Duration::from_millis(2500), || alarm_shows(&gateway, stops).then_some(()));
+        assert!(watch.elapsed() < Duration::from_secs(3), "all of this while the core stood still");
+        let shown = gateway.show(&["endpoints"]);
+        assert_eq!(shown["silent_cores"], serde_json::json!([stops]), "what is missing is said");
+        // Afterwards: what waited is done, once; the alarm is over; everything works again.
+        assert_eq!(agent.final_of(waiting, SOON).code, Some(200));
+        eventually("the alarm is over", SOON, || (!alarm_shows(&gateway, stops)).then_some(()));
+        assert_eq!(agent.ask("DLCX", "*", &["C: D1"]).code, Some(250));
+        assert!(gateway.rows(&["connections"]).is_empty());
+        assert!(gateway.log().contains(&format!("core {stops}: silent for")), "{}", gateway.log());
+        eventually("the log says that it goes on", SOON, || gateway.log().contains(&format!("core {stops}: goes on")).then_some(()));
+        gateway.assert_sound();
+    }
+}
+
+/// The same under load: every transaction ends, and no check fails.
+#[test]
+fn a_load_outlives_a_core_that_stands_still() {
+    let gateway = Gateway::start(Tuning::new().layout(0, 1, 3).set("limits.history_rate", "5000"));
+    let from: SocketAddr = gateway.tuning.addresses.agent();
+    let load = load_from(&gateway, from, "--scenario call --rate 1000 --duration 3").spawn().unwrap();
+    eventually("calls are made", SOON, || (gateway.counter("crcx_done") > 200).then_some(()));
+    gateway.order(&["sim", "stall", "2", "1000"]);
+    eventually("the alarm shows", SOON, || alarm_shows(&gateway, 2).then_some(()));
+    let done = gateway.counter("crcx_done");
+    eventually("the others serve", SOON, || (gateway.counter("crcx_done") > done).then_some(()));
+    report(&load.wait_with_output().unwrap(), &gateway);
+    gateway.assert_sound();
+}
+
+#[test]
+fn a_core_that_stands_still_for_too_long_ends_the_process() {
+    let mut gateway = Gateway::start(Tuning::new().layout(2, 0, 0).set("limits.stall_exit", "\"1s\""));
+    gateway.order(&["sim", "stall", "1", "600000"]);
+    let (status, _) = gateway.wait(SOON);
+    assert_eq!(status.code(), Some(70), "{}", gateway.log());
+    assert!(gateway.log().contains("the process ends"), "{}", gateway.log());
+    assert!(!gateway.tuning.socket().exists());
+}

@@ -1,0 +1,56 @@
+//! The loop of a core with nothing in it: receive a batch, answer each datagram in a send slot, flush once.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use tollgate::host::clock::Clock;
+use tollgate::host::frame::{FrameLayout, FrameTable};
+use tollgate::host::transport::{BATCH, Kind, SocketSettings, Transport, TransportSettings, bind, wake};
+
+/// A transport of one socket with frames of its own: the table of them, the transport, and where it listens.
+pub fn open(kind: Kind, clock: Clock, timestamps: bool) -> (Arc<FrameTable>, Box<dyn Transport>, SocketAddr) {
+    let settings = SocketSettings { timestamps, ..SocketSettings::default() };
+    let sockets = bind(&[SocketAddr::from(([127, 0, 0, 1], 0))], &settings).expect("a port");
+    let address = sockets[0].local_addr().expect("bound");
+    let (table, mut pools) = FrameTable::new(&[FrameLayout::default()]).expect("frames");
+    let mut pool = pools.remove(0);
+    pool.touch();
+    let (_, sleeper) = wake::pair().expect("an event");
+    let transport = kind.open(sockets, pool, sleeper, clock, &TransportSettings::default()).expect("probed");
+    (table, transport, address)
+}
+
+/// Answers every datagram with what `respond` makes of it, until `stop`.
+pub fn serve(
+    kind: Kind,
+    clock: Clock,
+    timestamps: bool,
+    respond: impl Fn(&[u8], &mut [u8]) -> usize,
+    ready: &dyn Fn(SocketAddr),
+    idle_turns: &AtomicU64,
+    stop: &AtomicBool,
+) {
+    let (table, mut transport, address) = open(kind, clock, timestamps);
+    ready(address);
+    let mut frames = Vec::with_capacity(BATCH);
+    let mut idle = 0;
+    while !stop.load(Ordering::Relaxed) {
+        transport.receive(BATCH, &mut frames);
+        if frames.is_empty() {
+            idle += 1;
+            idle_turns.store(idle, Ordering::Relaxed);
+            continue;
+        }
+        for frame in frames.drain(..) {
+            let slot = transport.reserve().expect("no more datagrams than slots");
+            let datagram = table.read(frame).expect("held");
+            let (to, local) = (datagram.meta().from, datagram.meta().local);
+            let length = respond(&datagram, transport.buffer(&slot));
+            drop(datagram);
+            transport.send(slot, length, to, local);
+            transport.release(frame);
+        }
+        transport.flush();
+    }
+}
