@@ -65,6 +65,8 @@ pub struct Journal {
     own: HashSet<u32>,
     /// Connections the gateway said it deleted.
     lost: HashSet<String>,
+    /// When an operator cleared an endpoint.
+    freed: HashMap<EndpointIndex, Vec<u64>>,
     /// No RestartInProgress was answered yet.
     restarting: bool,
     own_text: HashMap<u32, Vec<u8>>,
@@ -87,6 +89,7 @@ impl Journal {
             wide_deletions: Vec::new(),
             own: HashSet::new(),
             lost: HashSet::new(),
+            freed: HashMap::new(),
             restarting: true,
             own_text: HashMap::new(),
             in_order: true,
@@ -259,7 +262,7 @@ impl Journal {
     fn check_was_free(&self, endpoint: EndpointIndex, asked: u64, text: &str) {
         let there = self.at.get(&endpoint).into_iter().flatten().filter_map(|id| Some((id, self.created.get(id)?)));
         for (id, other) in there.filter(|(_, other)| other.ended <= asked) {
-            let gone = self.lost.contains(id) || self.deletions_of(id, other).next().is_some();
+            let gone = self.lost.contains(id) || self.may_be_freed(other) || self.deletions_of(id, other).next().is_some();
             assert!(gone, "an endpoint with connection {id} was chosen for {text}");
         }
     }
@@ -305,6 +308,7 @@ impl Journal {
             if may_not {
                 assert!(!present.contains_key(id.as_str()), "connection {id} is there though the gateway deleted it");
             }
+            may_not |= self.may_be_freed(created);
             for deletion in covering {
                 if created.ended <= deletion.received {
                     must_not = Some(&deletion.text);
@@ -327,6 +331,17 @@ impl Journal {
     /// How many commands came in, and how many of our own went out.
     pub fn counts(&self) -> (usize, usize) {
         (self.transactions.len(), self.own.len())
+    }
+
+    /// The operator cleared an endpoint: its connections may be gone.
+    pub fn freed(&mut self, endpoint: EndpointIndex) {
+        self.event += 1;
+        self.freed.entry(endpoint).or_default().push(self.event);
+    }
+
+    /// Whether an operator may have taken a connection away.
+    fn may_be_freed(&self, created: &Created) -> bool {
+        self.freed.get(&created.endpoint).is_some_and(|events| events.iter().any(|&event| event > created.received))
     }
 
     /// Commands that have no final yet.

@@ -517,6 +517,15 @@ impl World {
         request.answer
     }
 
+    /// The operator clears one endpoint: what is on it is gone without a word to the agent.
+    pub fn free(&mut self, endpoint: EndpointIndex) {
+        let core = self.plan.owner(endpoint);
+        self.ask_core(core, Ask::Free(endpoint));
+        if let Some(journal) = &mut self.wires.journal {
+            journal.freed(endpoint);
+        }
+    }
+
     /// An operator's order about service states.
     pub fn administer(&mut self, order: Administration) {
         self.ask_core(self.plan.lead(), Ask::Administer(order));

@@ -7,7 +7,9 @@
 use super::{MS, S};
 use std::net::IpAddr;
 use std::time::Duration;
-use tollgate::proto::base::{CoreId, Rng};
+use tollgate::proto::base::{CoreId, EndpointIndex, Rng};
+use tollgate::proto::core::Administration;
+use tollgate::proto::restart::BlockHow;
 use tollgate::proto::trunk::{CardOrder, Defect};
 use tollgate::sim::{Faults, Layout, RandomAgent, RandomPlan, Setup, World};
 
@@ -83,6 +85,7 @@ fn run(seed: u64) -> u64 {
         let facility = w.facility(&format!("ds/ds1-{span}"));
         w.order_cards(CardOrder::Clear { facility, at_once: true });
     }
+    w.administer(Administration::Unblock(w.plan.topology.select_all()));
     let now = w.now;
     w.agents().iter_mut().for_each(|agent| agent.wind_down(now));
     w.run_until_done(25 * S);
@@ -135,6 +138,21 @@ fn disturb(w: &mut World, rng: &mut Rng, trouble: Trouble) {
             w.order_cards(CardOrder::Delay(delay));
         }
         (Trouble::Cards, 3) => w.order_cards(CardOrder::Refuse(rng.below(5) as u32)),
+        (Trouble::Cards, 4) if rng.below(2) == 0 => {
+            let span = w.facility(&format!("ds/ds1-{}", 1 + rng.below(4)));
+            let name = format!("ds/ds1-{}/*", 1 + rng.below(4));
+            let selection = w.plan.topology.resolve(name.as_bytes(), false).unwrap();
+            match rng.below(4) {
+                0 => w.administer(Administration::Block(selection, BlockHow::Force)),
+                1 => w.administer(Administration::Block(selection, BlockHow::Graceful(rng.duration(MS, 3 * S)))),
+                2 => w.administer(Administration::Unblock(selection)),
+                _ => {
+                    let endpoints = w.plan.topology.endpoints_of(span);
+                    let endpoint = EndpointIndex(endpoints.first + rng.below(6) as u32);
+                    w.free(endpoint);
+                }
+            }
+        }
         (Trouble::Cards, _) => {
             let facility = w.facility(&format!("ds/ds1-{}", 1 + rng.below(4)));
             let present = rng.below(2) == 0;
