@@ -242,3 +242,26 @@ fn a_stalled_lead_core_holds_nobody() {
         w.check_quiet();
     }
 }
+
+/// The grace of a shutdown is for calls on every core, also on one that tells of them only after the agent has answered (G-SHD-07).
+#[test]
+fn a_call_on_another_core_keeps_its_grace() {
+    for layout in [Layout::Two, Layout::Four, Layout::Split3] {
+        let mut w = World::new(Setup::new(layout, 1), |_, settings| settings.timers.shutdown_grace = 5 * S);
+        let owner = |w: &World, name: &str| w.plan.owner(w.plan.topology.lookup(name.as_bytes()).unwrap());
+        let name = (1..=8).map(|n| format!("ds/ds1-{n}/1")).find(|name| owner(&w, name) != w.plan.lead()).unwrap();
+        create(&mut w, &name, "A1");
+        w.take_mail();
+        w.set_faults(Faults { ring_max: 500 * MS, ..Faults::none() });
+        w.administer(Administration::Shutdown);
+        w.run_for(10 * MS);
+        let graceful = rsips(&w)[0].clone();
+        assert_eq!(graceful.get("RM"), Some("graceful"));
+        answer(&mut w, &graceful, 200);
+        w.run_for(4 * S);
+        assert!(rsips(&w).iter().all(|rsip| rsip == &graceful), "{layout:?} {:?}", rsips(&w));
+        w.run_for(2 * S);
+        // With the DLCX of the lost connection around it.
+        assert!(rsips(&w).iter().any(|message| message.get("RM") == Some("forced")), "{layout:?} {:?}", rsips(&w));
+    }
+}

@@ -308,6 +308,12 @@ impl Core {
             Administration::Drain(false) => Event::Undrain,
             Administration::Shutdown => Event::Shutdown,
         };
+        if order == Administration::Shutdown {
+            // Until a core has told how many calls it has, it may have one: the grace must not end before the first report.
+            for &core in &self.plan.clone().owners {
+                self.lead_calls(turn, core, 1);
+            }
+        }
         self.lead_event(turn.now, event);
         if let Administration::Drain(on) = order {
             self.tell_owners(turn, Envelope::Drain { on });

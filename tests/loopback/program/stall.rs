@@ -19,7 +19,7 @@ fn agent_at_core(gateway: &Gateway, core: usize) -> Agent {
     for port in 3000..3200 {
         let mut agent = Agent::at((addresses.agent().ip(), port).into(), addresses.gateway());
         let before = gateway.counter_by_core("datagrams_received")[core];
-        agent.ask("AUEP", &endpoint_of(gateway, 0), &[]);
+        agent.ask("AUEP", "ds/ds3-1/ds1-1/1", &[]);
         // Statistics of the transport go into the counters a little later.
         for _ in 0..3 {
             agent.listen(Duration::from_millis(150));
