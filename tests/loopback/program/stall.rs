@@ -16,6 +16,7 @@ fn endpoint_of(gateway: &Gateway, core: u64) -> String {
 /// An agent whose datagrams the kernel hands to this core: it picks one of the sockets of a port by the addresses and ports.
 fn agent_at_core(gateway: &Gateway, core: usize) -> Agent {
     let addresses = gateway.tuning.addresses;
+    let endpoint = gateway.rows(&["endpoints"])[0]["name"].as_str().unwrap().to_owned();
     for port in 3000..3200 {
         let mut agent = Agent::at((addresses.agent().ip(), port).into(), addresses.gateway());
         let before = gateway.counter_by_core("datagrams_received")[core];
@@ -79,8 +80,9 @@ fn the_others_serve_while_a_core_stands_still() {
         assert!(watch.elapsed() < Duration::from_secs(3), "all of this while the core stood still");
         let shown = gateway.show(&["endpoints"]);
         assert_eq!(shown["silent_cores"], serde_json::json!([stops]), "what is missing is said");
-        // Afterwards: what waited is done, once; the alarm is over; everything works again.
-        assert_eq!(agent.final_of(waiting, SOON).code, Some(200));
+        // Afterwards: what waited is done, once, or refused because it waited too long; the alarm is over; everything works again.
+        let late = agent.final_of(waiting, SOON).code;
+        assert!(matches!(late, Some(200 | 409)), "{late:?}");
         eventually("the alarm is over", SOON, || (!alarm_shows(&gateway, stops)).then_some(()));
         assert_eq!(agent.ask("DLCX", "*", &["C: D1"]).code, Some(250));
         assert!(gateway.rows(&["connections"]).is_empty());
