@@ -16,7 +16,6 @@ fn endpoint_of(gateway: &Gateway, core: u64) -> String {
 /// An agent whose datagrams the kernel hands to this core: it picks one of the sockets of a port by the addresses and ports.
 fn agent_at_core(gateway: &Gateway, core: usize) -> Agent {
     let addresses = gateway.tuning.addresses;
-    let endpoint = gateway.rows(&["endpoints"])[0]["name"].as_str().unwrap().to_owned();
     for port in 3000..3200 {
         let mut agent = Agent::at((addresses.agent().ip(), port).into(), addresses.gateway());
         let before = gateway.counter_by_core("datagrams_received")[core];
