@@ -4,6 +4,7 @@ use super::agent::Agent;
 use super::gateway::{Gateway, LOOK, PROGRAM, SOON, Tuning, Watch, eventually, pause};
 use super::network::in_own_network;
 use libc::{SIGINT, SIGKILL, SIGTERM};
+use std::fs;
 use std::process::{Command, Output};
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use std::time::Duration;
 fn fails_to_start(tuning: &Tuning, more: &[&str]) -> Output {
     tuning.write();
     let output = Command::new(PROGRAM).args(["run", "--config"]).arg(tuning.path()).args(more).output().unwrap();
+    fs::remove_dir_all(&tuning.directory).unwrap();
     assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "{output:?}");
     output
 }
