@@ -99,7 +99,7 @@ enum SimVerb {
     Alarm {
         /// Such as `ds/ds3-1` or `ds/ds3-1/ds1-5`.
         facility: String,
-        /// los, lof, ais, rai, loopback, card or clear.
+        /// los, lof, ais, rai, loopback, equipment, packet-loss or clear.
         defect: String,
         /// Without the integration times.
         #[arg(long)]

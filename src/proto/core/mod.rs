@@ -169,6 +169,7 @@ impl Core {
         self.handle_shares(turn);
         self.handle_lead(turn);
         self.history.expire(turn.now, EXPIRE_PER_TURN);
+        self.detector.rest(turn.now);
         self.deliver(turn);
     }
 

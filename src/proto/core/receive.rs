@@ -114,6 +114,8 @@ impl Core {
         let frames = turn.frames;
         match frames.read(message.frame) {
             Some((datagram, origin)) => {
+                // What waited for another core, or behind other work of this one, counts here: this core is to decide.
+                self.detector.record(turn.now, turn.now.since(origin.arrival));
                 let bytes = text(&datagram, message);
                 self.run(turn, Received { message, origin }, bytes, Peek::at(bytes));
             }

@@ -87,9 +87,7 @@ impl Core {
             }
             front + length
         };
-        if turn.out.transmit(from, local, |buffer| fill(buffer, announcement)) {
-            counters.add(Counter::DatagramsSent);
-        } else {
+        if !turn.out.transmit(from, local, |buffer| fill(buffer, announcement)) {
             // The agent's repeat will find it in the history.
             counters.add(Counter::TransmitFull);
             fill(scratch, None);
@@ -122,7 +120,9 @@ impl Core {
                 None => 0,
             }
         });
-        self.counters.add(if sent { Counter::DatagramsSent } else { Counter::TransmitFull });
+        if !sent {
+            self.counters.add(Counter::TransmitFull);
+        }
     }
 
     /// Sends `100`: the command is being executed (G-PRV-01). Before the restart is sent it would be the first thing the agent sees of
@@ -149,7 +149,6 @@ impl Core {
         });
         if sent {
             self.history.note_provisional(handle);
-            self.counters.add(Counter::DatagramsSent);
             self.counters.add(Counter::Provisional);
             self.counters.response(100);
         } else {

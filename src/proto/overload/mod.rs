@@ -90,6 +90,14 @@ impl Detector {
         }
     }
 
+    /// Nothing has arrived for a second: nothing waits (a core without traffic is not overloaded).
+    pub fn rest(&mut self, now: Time) {
+        const QUIET: Duration = Duration::from_secs(1);
+        if !self.sojourn.is_zero() && self.recorded.is_some_and(|at| now.since(at) >= QUIET) {
+            self.record(now, Duration::ZERO);
+        }
+    }
+
     /// Whether new calls are refused.
     #[inline]
     pub fn refuse_new(&self) -> bool {
@@ -167,5 +175,19 @@ mod tests {
         detector.record(Time::ZERO, Duration::ZERO);
         detector.record(Time::NEVER, Duration::ZERO);
         assert!(Levels { enter: MS, exit: MS }.validate().is_err() && Levels::default().validate().is_ok());
+    }
+
+    #[test]
+    fn a_core_without_traffic_is_not_overloaded() {
+        let mut detector = Detector::new(Levels::default());
+        detector.record(Time::from_millis(1), Duration::from_secs(3));
+        assert!(detector.refuse_new());
+        detector.rest(Time::from_millis(900));
+        assert!(detector.refuse_new());
+        for second in 2..20 {
+            detector.rest(Time::from_millis(second * 1000));
+        }
+        assert!(!detector.refuse_new());
+        assert!(detector.sojourn() < Duration::from_millis(1));
     }
 }
