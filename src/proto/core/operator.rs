@@ -45,8 +45,6 @@ pub enum Ask {
     Core,
     /// End the connections and commands of one endpoint and forget its request.
     Free(EndpointIndex),
-    /// Refuse new calls, or take them again.
-    Drain(bool),
     /// An order to its card.
     Card(CardOrder),
     /// The lead core: an order about service states.
@@ -241,11 +239,6 @@ impl Core {
                 self.abort_at(turn, endpoint, Covered::Call(None));
                 delete::disconnect_all(&mut self.calls, turn.now, endpoint, None);
                 self.reset(turn, endpoint);
-                self.note_calls(turn);
-                true
-            }
-            Ask::Drain(on) => {
-                self.draining = *on;
                 self.note_calls(turn);
                 true
             }
