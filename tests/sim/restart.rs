@@ -254,7 +254,8 @@ fn a_call_on_another_core_keeps_its_grace() {
         w.take_mail();
         w.set_faults(Faults { ring_max: 500 * MS, ..Faults::none() });
         w.administer(Administration::Shutdown);
-        w.run_for(10 * MS);
+        // Its owner is waited for, but not so long.
+        w.run_for(260 * MS);
         let graceful = rsips(&w)[0].clone();
         assert_eq!(graceful.get("RM"), Some("graceful"));
         answer(&mut w, &graceful, 200);
@@ -263,5 +264,74 @@ fn a_call_on_another_core_keeps_its_grace() {
         w.run_for(2 * S);
         // With the DLCX of the lost connection around it.
         assert!(rsips(&w).iter().any(|message| message.get("RM") == Some("forced")), "{layout:?} {:?}", rsips(&w));
+    }
+}
+
+/// What a RestartInProgress says is true on every core when the agent has it: `restart` means that commands are executed, `forced`
+/// that they are refused (G-RSI-04, G-RSI-07), however long envelopes take between the cores.
+#[test]
+fn what_a_restart_says_is_true_when_it_comes() {
+    for layout in [Layout::Two, Layout::Four, Layout::Split3] {
+        let mut w = World::new(Setup::new(layout, 1), |_, settings| settings.overload_enter = 10 * S);
+        // Commands come to the owner of their endpoint at once; envelopes are slow.
+        w.set_faults(Faults { missteer: 0, ring_max: 100 * MS, link_min: MS / 10, link_max: MS / 10, ..Faults::none() });
+        let all = w.plan.topology.select_all();
+        for (order, method, code) in [
+            (Administration::Block(all, BlockHow::Force), "forced", 501),
+            (Administration::Unblock(all), "restart", 200),
+            (Administration::Block(all, BlockHow::Force), "forced", 501),
+        ] {
+            w.take_mail();
+            w.administer(order);
+            while rsips(&w).iter().all(|rsip| rsip.get("RM") != Some(method)) {
+                w.run_for(MS / 10);
+            }
+            let ids: Vec<u32> = (1..=8).map(|n| w.command("CRCX", &format!("ds/ds1-{n}/1"), &["C: A1", "M: recvonly"])).collect();
+            for id in ids {
+                assert_eq!(w.final_of(id).code, Some(code), "{layout:?} {method}");
+            }
+        }
+        assert_eq!(w.counter(Counter::RestartsUnconfirmed), 0);
+    }
+}
+
+/// A core that stands still holds a RestartInProgress about its endpoints back for half the vote deadline, once; not one about others.
+#[test]
+fn a_stalled_core_holds_announcements_back_for_a_bounded_time() {
+    for layout in [Layout::Two, Layout::Four, Layout::Split3] {
+        let mut w = World::new(Setup::new(layout, 1), |_, settings| settings.overload_enter = 10 * S);
+        let owner = |w: &World, n: u32| w.plan.owner(w.plan.topology.lookup(format!("ds/ds1-{n}/1").as_bytes()).unwrap());
+        let mut spans: Vec<u32> = (1..=8).collect();
+        spans.sort_by_key(|&n| owner(&w, n) == w.plan.lead());
+        let stalled = owner(&w, spans[0]);
+        let other = (1..=8).find(|&n| owner(&w, n) != stalled).unwrap();
+        w.stall(stalled, 4 * S);
+        let told_after = |w: &mut World, n: u32| {
+            w.take_mail();
+            let started = w.now;
+            let name = format!("ds/ds1-{n}/*");
+            let selection = w.plan.topology.resolve(name.as_bytes(), false).unwrap();
+            w.administer(Administration::Block(selection, BlockHow::Force));
+            while rsips(w).iter().all(|rsip| !rsip.line.contains(&name)) {
+                w.run_for(MS);
+            }
+            w.now.since(started)
+        };
+        assert!(told_after(&mut w, other) < 50 * MS, "{layout:?}");
+        let held = told_after(&mut w, spans[0]);
+        assert!(held > 250 * MS && held < 300 * MS, "{layout:?} {held:?}");
+        let next = (1..=8).filter(|&n| owner(&w, n) == stalled).nth(1).unwrap();
+        assert!(told_after(&mut w, next) < 50 * MS, "the core is known to stand still");
+        assert_eq!(w.counter(Counter::RestartsUnconfirmed), 2);
+        // It goes on, and is waited for again.
+        w.run_for(5 * S);
+        assert_eq!(w.ask("CRCX", &format!("ds/ds1-{}/1", spans[0]), &["C: A1", "M: recvonly"]).code, Some(501));
+        let selection = w.plan.topology.resolve(format!("ds/ds1-{next}/*").as_bytes(), false).unwrap();
+        w.administer(Administration::Unblock(selection));
+        w.run_for(S);
+        create(&mut w, &format!("ds/ds1-{next}/1"), "A1");
+        assert_eq!(w.counter(Counter::RestartsUnconfirmed), 2);
+        w.run_for(S);
+        w.check_quiet();
     }
 }

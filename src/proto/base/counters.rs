@@ -117,6 +117,8 @@ counters! {
     OwnFull = "own_full",
     /// RestartInProgress commands sent.
     RestartsSent = "restarts_sent",
+    /// RestartInProgress commands sent although an owner had not confirmed in time that it has the service state.
+    RestartsUnconfirmed = "restarts_unconfirmed",
     /// RestartInProgress commands answered with an error.
     RestartsRefused = "restarts_refused",
     /// DeleteConnection commands sent by the gateway.

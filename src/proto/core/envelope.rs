@@ -134,6 +134,16 @@ pub enum Envelope {
         /// The state.
         service: Service,
     },
+    /// From the lead core: say when the service states that came before this are applied.
+    Settle {
+        /// How many they were since the start.
+        states: u64,
+    },
+    /// To the lead core: these service states are applied.
+    Settled {
+        /// As in Settle.
+        states: u64,
+    },
     /// From the lead core: a RestartInProgress is out, answered, or withdrawn.
     Announce(Announcement),
     /// To the lead core: a command met an endpoint whose restart was not announced.

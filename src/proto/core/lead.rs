@@ -6,6 +6,7 @@
 
 use super::announce::{Announcement, Stage};
 use super::outside::{Frames, Outside, Turn};
+use super::settle::{Ordered, Settling, Verdict};
 use super::{Core, Envelope};
 use crate::proto::base::{AgentId, CoreId, Counter, EndpointIndex, EndpointRange, Rng, Time};
 use crate::proto::codec::mgcp::NotifiedEntity;
@@ -43,6 +44,8 @@ pub(super) struct Lead {
     groups: Vec<(AgentId, u16)>,
     /// RestartInProgress commands that are out, by the number cores know them by.
     out: Vec<Option<(Handle, Announcement)>>,
+    /// Which of them wait for owners of their endpoints.
+    settling: Settling,
     shutdown_complete: bool,
 }
 
@@ -56,7 +59,7 @@ impl Lead {
                 coordinator.handle(now, Event::Group { endpoints: span.endpoints, group: u16::from(provisioned.agent.0) });
             }
         }
-        let mut lead = Lead { coordinator, groups, out: Vec::new(), shutdown_complete: false };
+        let mut lead = Lead { coordinator, groups, out: Vec::new(), settling: Settling::new(plan), shutdown_complete: false };
         lead.tell_forms(settings, now);
         lead
     }
@@ -67,7 +70,7 @@ impl Lead {
     }
 
     pub fn deadline(&self) -> Time {
-        self.coordinator.deadline()
+        self.coordinator.deadline().min(self.settling.deadline())
     }
 
     pub fn coordinator(&self) -> &Coordinator {
@@ -140,16 +143,24 @@ impl Core {
 
     /// Carries out what the coordinator orders.
     pub(super) fn handle_lead<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>) {
+        while let Some(ordered) = self.lead.as_mut().and_then(|lead| lead.settling.next_overdue(turn.now)) {
+            self.counters.add(Counter::RestartsUnconfirmed);
+            self.send_restart(turn, ordered);
+        }
         for _ in 0..ACTIONS {
             let Some(action) = self.lead.as_mut().and_then(|lead| lead.coordinator.poll(turn.now)) else { return };
             match action {
                 Action::Service(service) => {
                     let restart::Service { endpoints: range, in_service, method, reason, return_code: refusal } = service;
                     let service = Service { in_service, refusal, method, reason };
+                    if let Some(lead) = &mut self.lead {
+                        lead.settling.told(&self.plan, range);
+                    }
                     self.tell_owners(turn, Envelope::Service { range, service });
                 }
                 Action::SendRsip { handle, group, pattern, method, delay_s, reason } => {
-                    self.send_restart(turn, handle, group, Restart { pattern, method, delay_s, reason });
+                    let restart = Restart { pattern, method, delay_s, reason };
+                    self.order_restart(turn, Ordered { handle, group, restart });
                 }
                 Action::Cancel { handle } => self.withdraw(turn, handle, true),
                 Action::Announced { handle, confirmed: true, .. } => self.conclude(turn, handle, Stage::Acknowledged),
@@ -168,7 +179,40 @@ impl Core {
         }
     }
 
-    fn send_restart<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, handle: Handle, group: u16, restart: Restart) {
+    /// Sends a RestartInProgress, or holds it back until the owners of its endpoints confirm that it is true.
+    fn order_restart<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, ordered: Ordered) {
+        // Before commands that are held until their restart is announced give up.
+        let until = turn.now + self.settings.timers.vote / 2;
+        let Some(lead) = &mut self.lead else { return };
+        match lead.settling.order(&self.plan, ordered, until) {
+            Verdict::Send(confirmed) => {
+                if !confirmed {
+                    self.counters.add(Counter::RestartsUnconfirmed);
+                }
+                self.send_restart(turn, ordered);
+            }
+            Verdict::Wait(ask) => {
+                for (owner, states) in ask {
+                    self.must_tell(turn, owner, Envelope::Settle { states });
+                }
+            }
+        }
+    }
+
+    /// An owner has applied so many service states.
+    pub(super) fn lead_settled<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, from: CoreId, states: u64) {
+        if let Some(lead) = &mut self.lead {
+            lead.settling.confirmed(from, states);
+        }
+        while let Some(ordered) = self.lead.as_mut().and_then(|lead| lead.settling.next_settled()) {
+            self.send_restart(turn, ordered);
+        }
+        // The first copy goes out now: what waits for it is answered with it in front.
+        self.handle_own(turn);
+    }
+
+    fn send_restart<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, ordered: Ordered) {
+        let Ordered { handle, group, restart } = ordered;
         let now = turn.now;
         let Some(lead) = &mut self.lead else { return };
         let number = match lead.out.iter().position(Option::is_none) {
@@ -204,7 +248,8 @@ impl Core {
 
     /// A RestartInProgress is no longer true, or is over without success: it is put in front of nothing any more.
     fn withdraw<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, handle: Handle, cancel: bool) {
-        if cancel && let Some(lead) = &self.lead {
+        if cancel && let Some(lead) = &mut self.lead {
+            lead.settling.cancel(handle);
             let found = lead.out.iter().flatten().find(|(known, _)| *known == handle);
             if let Some((_, announcement)) = found {
                 self.outgoing.cancel(turn.now, announcement.transaction);
@@ -263,7 +308,7 @@ impl Core {
     pub(super) fn lead_trigger<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, endpoint: EndpointIndex) {
         self.lead_event(turn.now, Event::Trigger { endpoint, activity: Activity::Command });
         self.handle_lead(turn);
-        // The first copy goes out now: what waits for it is answered with it in front.
+        // As in `lead_settled`, when nobody had to be waited for.
         self.handle_own(turn);
     }
 

@@ -23,6 +23,7 @@ mod outside;
 mod own;
 mod receive;
 mod respond;
+mod settle;
 
 pub use announce::Announcement;
 pub use envelope::{Envelope, JobId, Message, SINGLE};
@@ -284,6 +285,9 @@ impl Core {
             Envelope::TakeDown { endpoint, connection } => self.handle_take_down(turn, endpoint, connection),
             Envelope::Confirm { agent, low, high } => self.confirm_here(turn.now, agent, low, high),
             Envelope::Service { range, service } => self.handle_service(turn, range, service),
+            // Envelopes of one core come in order, and a service state is applied when it comes.
+            Envelope::Settle { states } => self.must_tell(turn, from, Envelope::Settled { states }),
+            Envelope::Settled { states } => self.lead_settled(turn, from, states),
             Envelope::Announce(announcement) => self.handle_announcement(turn, announcement),
             Envelope::Trigger { endpoint } => self.lead_trigger(turn, endpoint),
             Envelope::Entity { range, agent, port } => self.lead_entity(turn, range, agent, port),
