@@ -11,12 +11,13 @@ const EDGES: &[(&str, &[&str])] = &[
     ("timer", &["base"]),
     ("trunk", &["base"]),
     ("overload", &["base"]),
-    ("endpoint", &["trunk", "base"]),
+    ("package", &["codec", "base"]),
+    ("endpoint", &["package", "trunk", "base"]),
     ("aggregate", &["trunk", "base"]),
     ("transaction", &["timer", "base"]),
     ("restart", &["aggregate", "endpoint", "trunk", "base"]),
-    ("plan", &["aggregate", "endpoint", "overload", "transaction", "codec", "trunk", "base"]),
-    ("mgcp", &["plan", "aggregate", "endpoint", "codec", "trunk", "base"]),
+    ("plan", &["aggregate", "endpoint", "overload", "transaction", "package", "codec", "trunk", "base"]),
+    ("mgcp", &["plan", "aggregate", "endpoint", "package", "codec", "trunk", "base"]),
     ("agent", &["codec", "base"]),
 ];
 

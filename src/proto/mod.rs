@@ -11,6 +11,7 @@ pub mod core;
 pub mod endpoint;
 pub mod mgcp;
 pub mod overload;
+pub mod package;
 pub mod plan;
 pub mod restart;
 pub mod timer;
