@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 use criterion::{Criterion, Throughput};
 use tollgate::proto::base::{Counter, EndpointIndex, FrameRef, Rng, Time};
 use tollgate::proto::core::exercise::{self, DOMAIN, Lone};
+use tollgate::proto::package::EventId;
 use tollgate::proto::trunk::{
-    Answer, Card, CardOrder, FacilityKind, FacilityPlan, Indication, Media, MediaAddress, MediaReport, SimCard, Topology,
+    Answer, Card, CardFault, CardOrder, FacilityKind, FacilityPlan, Hook, Indication, Media, MediaAddress, MediaReport, SimCard, Topology,
 };
 
 /// Commands the core gets per turn of its loop.
@@ -395,6 +396,31 @@ impl Card for Rack {
 
     fn report(&self, now: Time, connection: u32) -> MediaReport {
         self.0[(connection / CARD) as usize].report(now, connection % CARD)
+    }
+
+    fn start_signal(
+        &mut self,
+        now: Time,
+        endpoint: EndpointIndex,
+        connection: Option<u32>,
+        signal: EventId,
+        parameters: &[u8],
+    ) -> Result<(), CardFault> {
+        let (card, slot) = self.card(connection.unwrap_or(0));
+        card.start_signal(now, endpoint, connection.map(|_| slot), signal, parameters)
+    }
+
+    fn stop_signal(&mut self, now: Time, endpoint: EndpointIndex, connection: Option<u32>, signal: EventId) {
+        let (card, slot) = self.card(connection.unwrap_or(0));
+        card.stop_signal(now, endpoint, connection.map(|_| slot), signal);
+    }
+
+    fn hook(&self, endpoint: EndpointIndex) -> Option<Hook> {
+        self.0.first().and_then(|card| card.hook(endpoint))
+    }
+
+    fn holds(&self, endpoint: EndpointIndex, event: EventId) -> bool {
+        self.0.first().is_some_and(|card| card.holds(endpoint, event))
     }
 
     /// The cards answer at once and have no defects: nothing to say.

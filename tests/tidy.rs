@@ -9,7 +9,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("base", &[]),
     ("codec", &["base"]),
     ("timer", &["base"]),
-    ("trunk", &["base"]),
+    ("trunk", &["package", "base"]),
     ("overload", &["base"]),
     ("package", &["codec", "base"]),
     ("endpoint", &["package", "trunk", "base"]),

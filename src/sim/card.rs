@@ -1,7 +1,8 @@
 //! A card that is watched: the simulated card, and how many connections it has open.
 
 use crate::proto::base::{EndpointIndex, Time};
-use crate::proto::trunk::{Answer, Card, CardOrder, Indication, Media, MediaAddress, MediaReport, SimCard};
+use crate::proto::package::EventId;
+use crate::proto::trunk::{Answer, Card, CardFault, CardOrder, Hook, Indication, Media, MediaAddress, MediaReport, SimCard};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
@@ -62,6 +63,29 @@ impl Card for WatchedCard {
             self.watch.slots().remove(&connection);
         }
         indication
+    }
+
+    fn start_signal(
+        &mut self,
+        now: Time,
+        endpoint: EndpointIndex,
+        connection: Option<u32>,
+        signal: EventId,
+        parameters: &[u8],
+    ) -> Result<(), CardFault> {
+        self.card.start_signal(now, endpoint, connection, signal, parameters)
+    }
+
+    fn stop_signal(&mut self, now: Time, endpoint: EndpointIndex, connection: Option<u32>, signal: EventId) {
+        self.card.stop_signal(now, endpoint, connection, signal);
+    }
+
+    fn hook(&self, endpoint: EndpointIndex) -> Option<Hook> {
+        self.card.hook(endpoint)
+    }
+
+    fn holds(&self, endpoint: EndpointIndex, event: EventId) -> bool {
+        self.card.holds(endpoint, event)
     }
 
     fn deadline(&self) -> Time {

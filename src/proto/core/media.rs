@@ -189,6 +189,8 @@ impl Core {
             Indication::Defect { facility, defect, present, at_once } => {
                 self.note_defect(turn, facility, defect, present, at_once);
             }
+            // Nobody can ask for events or signals yet.
+            Indication::Event { .. } | Indication::SignalEnded { .. } => self.counters.add(Counter::CardStray),
         }
     }
 

@@ -5,6 +5,8 @@
 
 use super::{Defect, Facility};
 use crate::proto::base::{EndpointIndex, Mode, Time};
+use crate::proto::package::EventId;
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 /// A card driver, as one core sees it. It never blocks: what takes time is answered later by an indication.
@@ -20,6 +22,27 @@ pub trait Card {
 
     /// What a connection has counted so far.
     fn report(&self, now: Time, connection: u32) -> MediaReport;
+
+    /// Begins a signal on `endpoint`, or on one of its connections: an on/off signal is turned on, a brief one played once. What times
+    /// out is ended by [`Card::stop_signal`]; a signal that ends with its work is ended by [`Indication::SignalEnded`]. `parameters` is
+    /// the text in its parentheses, which the catalogue accepts. The signal may run already when the card was ordered so before.
+    fn start_signal(
+        &mut self,
+        now: Time,
+        endpoint: EndpointIndex,
+        connection: Option<u32>,
+        signal: EventId,
+        parameters: &[u8],
+    ) -> Result<(), CardFault>;
+
+    /// Ends a signal that lasts: it timed out, is not wanted any more, or is turned off. It may have ended already.
+    fn stop_signal(&mut self, now: Time, endpoint: EndpointIndex, connection: Option<u32>, signal: EventId);
+
+    /// The hook of the line as seen from the gateway; `None`: it has none.
+    fn hook(&self, endpoint: EndpointIndex) -> Option<Hook>;
+
+    /// Whether the state that `event` reports the beginning of is the present one (`F: ES`).
+    fn holds(&self, endpoint: EndpointIndex, event: EventId) -> bool;
 
     /// The next thing the card has to say.
     fn poll(&mut self, now: Time) -> Option<Indication>;
@@ -107,6 +130,91 @@ pub enum Indication {
         /// Whether to take it for a failure (or the end of one) at once, without integration.
         at_once: bool,
     },
+    /// An event of the catalogue was seen, whether anybody asked for it or not.
+    Event {
+        /// Where.
+        endpoint: EndpointIndex,
+        /// On which of its connections; `None`: on the line.
+        connection: Option<u32>,
+        /// What.
+        event: EventId,
+        /// Its parameters as a report writes them.
+        parameters: EventText,
+    },
+    /// A signal that was started has ended by itself.
+    SignalEnded {
+        /// Where.
+        endpoint: EndpointIndex,
+        /// On which of its connections.
+        connection: Option<u32>,
+        /// Which.
+        signal: EventId,
+        /// Whether it could not be played to its end.
+        failed: bool,
+    },
+}
+
+/// The state of a line's hook.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Hook {
+    /// Idle.
+    On,
+    /// Seized.
+    Off,
+}
+
+/// The parameters of an event, without parentheses, such as `k0,1,2,3,s0`; what does not fit is cut.
+#[derive(Clone, Copy)]
+pub struct EventText {
+    length: u8,
+    bytes: [u8; EventText::MAX],
+}
+
+impl EventText {
+    /// The longest, in bytes.
+    pub const MAX: usize = 127;
+    /// None.
+    pub const NONE: EventText = EventText { length: 0, bytes: [0; EventText::MAX] };
+
+    /// A copy of `text`, which is printable and fits.
+    pub fn new(text: &[u8]) -> EventText {
+        let mut copy = EventText::NONE;
+        copy.push(text);
+        copy
+    }
+
+    /// Adds `text`.
+    pub fn push(&mut self, text: &[u8]) {
+        let from = usize::from(self.length);
+        for (place, byte) in self.bytes.iter_mut().skip(from).zip(text) {
+            *place = *byte;
+            self.length += 1;
+        }
+    }
+
+    /// The text.
+    pub fn as_bytes(&self) -> &[u8] {
+        self.bytes.get(..usize::from(self.length)).unwrap_or_default()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+}
+
+impl PartialEq for EventText {
+    fn eq(&self, other: &EventText) -> bool {
+        self.as_bytes() == other.as_bytes()
+    }
+}
+
+impl Eq for EventText {}
+
+impl fmt::Debug for EventText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&String::from_utf8_lossy(self.as_bytes()))
+    }
 }
 
 /// What a connection has counted (RFC 3435 3.2.2.7); saturating at 999,999,999 when written.
@@ -155,4 +263,15 @@ pub enum CardOrder {
     Refuse(u32),
     /// So many packets per million are lost on the way here from now on.
     Loss(u32),
+    /// The line, or one of its connections, shows an event.
+    Event {
+        /// Where.
+        endpoint: EndpointIndex,
+        /// On which of its connections.
+        connection: Option<u32>,
+        /// What.
+        event: EventId,
+        /// Its parameters as a report writes them.
+        parameters: EventText,
+    },
 }

@@ -24,9 +24,10 @@ mod tests;
 use self::ports::PortPool;
 use self::stream::{Pace, Stream};
 use super::Defect;
-use super::card::{Answer, Card, CardFault, CardOrder, Indication, Media, MediaAddress, MediaReport};
+use super::card::{Answer, Card, CardFault, CardOrder, Hook, Indication, Media, MediaAddress, MediaReport};
 use super::{Facility, SpanIndex, T3Index, Topology};
 use crate::proto::base::{EndpointIndex, EndpointRange, Rng, Time};
+use crate::proto::package::EventId;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::net::IpAddr;
@@ -72,7 +73,7 @@ pub struct SimCard {
     ordinal: u64,
     /// Answers to come, and some that nobody waits for any more: at most twice as many as connections.
     answers: BinaryHeap<Reverse<Delayed>>,
-    /// Indications of defects, oldest first, at most [`indications_max`].
+    /// Indications of defects and events, oldest first, at most [`indications_max`].
     indications: VecDeque<Indication>,
 }
 
@@ -388,7 +389,25 @@ impl Card for SimCard {
         self.channel(connection).map_or_else(MediaReport::default, |channel| channel.report(now))
     }
 
-    /// Defects first, then answers by the time they are due.
+    /// The tone is not heard by anybody, so only what cannot be begun at all shows.
+    fn start_signal(&mut self, _: Time, endpoint: EndpointIndex, connection: Option<u32>, _: EventId, _: &[u8]) -> Result<(), CardFault> {
+        if connection.is_some_and(|connection| self.channel(connection).is_none_or(|channel| channel.endpoint != endpoint)) {
+            return Err(CardFault::Broken);
+        }
+        self.accept(endpoint)
+    }
+
+    fn stop_signal(&mut self, _: Time, _: EndpointIndex, _: Option<u32>, _: EventId) {}
+
+    fn hook(&self, _: EndpointIndex) -> Option<Hook> {
+        None
+    }
+
+    fn holds(&self, _: EndpointIndex, _: EventId) -> bool {
+        false
+    }
+
+    /// Defects and events first, then answers by the time they are due.
     fn poll(&mut self, now: Time) -> Option<Indication> {
         if let Some(indication) = self.indications.pop_front() {
             return Some(indication);
@@ -424,6 +443,16 @@ impl Card for SimCard {
             CardOrder::Loss(per_million) => {
                 self.loss = per_million;
                 self.run_all(now);
+                Ok(())
+            }
+            CardOrder::Event { endpoint, connection, event, parameters } => {
+                if self.is_broken(endpoint) {
+                    return Err("the card does not carry this endpoint, or what carries it has failed");
+                }
+                if self.indications.len() >= indications_max(self.lines.len()) {
+                    return Err("too many indications are waiting");
+                }
+                self.indications.push_back(Indication::Event { endpoint, connection, event, parameters });
                 Ok(())
             }
         }
