@@ -770,9 +770,9 @@ impl World {
         (0..self.plan.cores).map(|core| entries(self, core)).sum()
     }
 
-    /// Answers all commands of the gateway to agents without an actor with success from now on.
-    pub fn answer_own(&mut self) {
-        self.answers_own = true;
+    /// Answers all commands of the gateway to agents without an actor with success from now on, or none.
+    pub fn answer_own(&mut self, answers: bool) {
+        self.answers_own = answers;
     }
 
     /// Media resources the cards have given out.

@@ -6,6 +6,7 @@ mod connections;
 mod cores;
 mod deletions;
 mod descriptions;
+mod disconnected;
 mod entities;
 mod modifications;
 mod names;

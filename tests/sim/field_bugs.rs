@@ -506,7 +506,7 @@ fn o44_the_restart_has_the_form_the_agent_wants() {
         for (forms, sample, count) in cases {
             let mut w = gateway(layout, false);
             w.reload(|settings| settings.agents.iter_mut().for_each(|agent| agent.forms = forms));
-            w.answer_own();
+            w.answer_own(true);
             w.run_for(20 * S);
             let told = rsips(&w);
             let names: std::collections::HashSet<_> = told.iter().map(|rsip| rsip.line.split(' ').nth(2).unwrap().to_owned()).collect();
@@ -544,7 +544,7 @@ fn o47_ports_are_those_that_were_given() {
         let mut w = World::new(Setup { told: false, ..Setup::new(layout, 1) }, |_, settings| {
             settings.agents[0].notify = vec![SocketAddr::from(([192, 0, 2, 1], 2427))];
         });
-        w.answer_own();
+        w.answer_own(true);
         w.run_for(3 * S);
         assert!(w.mail().iter().all(|mail| mail.to.port() == 2427) && !w.mail().is_empty());
         for (entity, port) in [("ca1@[192.0.2.1]:3000", 3000), ("ca1@[192.0.2.1]", 2727)] {

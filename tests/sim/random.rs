@@ -99,7 +99,7 @@ fn run(seed: u64) -> u64 {
         println!("{layout:?} {trouble:?} {} steps, {} connections\n{}", w.steps(), w.connections().len(), lines.join("\n"));
     }
     w.clear_agents();
-    w.answer_own();
+    w.answer_own(true);
     w.run_for(S);
     assert_eq!(w.ask("DLCX", "*", &[]).code, Some(250));
     assert_eq!(w.ask("EPCF", "*", &["B: e:mu"]).code, Some(200));

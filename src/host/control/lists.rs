@@ -265,6 +265,7 @@ impl Gateway {
             method: view.service.method.keyword().into(),
             reason: view.service.reason,
             announcement: match view.announcement {
+                _ if view.disconnected => "disconnected".into(),
                 Announcement::Waiting => "waiting".into(),
                 Announcement::Outstanding(_) => "sent".into(),
                 Announcement::Done => "told".into(),

@@ -223,7 +223,7 @@ pub struct EndpointRow {
     pub method: String,
     /// The reason an audit would tell (E); 0 when normal.
     pub reason: u16,
-    /// Whether the agent knows: `waiting`, `sent` or `told`.
+    /// Whether the agent knows: `waiting`, `sent` or `told`; `disconnected` when it did not answer and does not know that yet.
     pub announcement: String,
     /// The restart message that last covered it.
     pub restart: Option<RestartRow>,
@@ -239,7 +239,7 @@ pub struct EndpointRow {
 
 impl Row for EndpointRow {
     const STATES: &'static [&'static str] =
-        &["idle", "busy", "out", "up", "down", "unblocked", "leaving", "blocked", "unknown", "waiting", "sent", "told"];
+        &["idle", "busy", "out", "up", "down", "unblocked", "leaving", "blocked", "unknown", "waiting", "sent", "disconnected", "told"];
 
     fn name(&self) -> &str {
         &self.name

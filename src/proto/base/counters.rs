@@ -115,6 +115,10 @@ counters! {
     OwnLost = "own_lost",
     /// Commands of ours that could not be sent for want of room.
     OwnFull = "own_full",
+    /// Commands of ours sent on to the notified entity that an agent named meanwhile.
+    OwnRedirected = "own_redirected",
+    /// Endpoints that became disconnected: their notified entity did not answer.
+    EndpointsDisconnected = "endpoints_disconnected",
     /// RestartInProgress commands sent.
     RestartsSent = "restarts_sent",
     /// RestartInProgress commands sent although an owner had not confirmed in time that it has the service state.

@@ -4,7 +4,7 @@
 use super::jobs::{Owner, Wait};
 use super::media::Covered;
 use super::outside::{Frames, Outside, Turn};
-use super::{Core, Envelope};
+use super::{Core, Envelope, JobId};
 use crate::proto::aggregate::Pattern;
 use crate::proto::base::{AgentId, EndpointIndex, EndpointRange, Time, TransactionId};
 use crate::proto::codec::mgcp::Writer;
@@ -40,7 +40,8 @@ pub enum Stage {
 
 /// Those that are out, by number.
 pub(super) struct Announcements {
-    list: Vec<Option<Announcement>>,
+    /// With the time at which this core heard of each.
+    list: Vec<Option<(Announcement, Time)>>,
 }
 
 impl Announcements {
@@ -50,29 +51,34 @@ impl Announcements {
 
     /// The number of the only one that is out.
     pub fn only_outstanding(&self) -> Option<u32> {
-        let mut outstanding = self.list.iter().flatten().filter(|announcement| goes_in_front(announcement.restart.method));
+        let mut outstanding = self.list.iter().flatten().filter(|(announcement, _)| goes_in_front(announcement.restart.method));
         match (outstanding.next(), outstanding.next()) {
-            (Some(announcement), None) => Some(announcement.number),
+            (Some((announcement, _)), None) => Some(announcement.number),
             _ => None,
         }
     }
 
     /// Writes it and the line that separates it from what follows: the length; `None` when it is not out or does not fit.
     pub fn write(&self, plan: &Plan, number: u32, buffer: &mut [u8]) -> Option<usize> {
-        let announcement = self.list.get(number as usize)?.as_ref()?;
+        let (announcement, _) = self.get(number)?;
         let length = mgcp::write_restart(plan, buffer, announcement.transaction, &announcement.restart)?;
         let mut writer = Writer::new(buffer.get_mut(length..)?);
         writer.separator();
         Some(length + writer.finish()?)
     }
 
-    fn set(&mut self, announcement: Announcement) {
+    /// One that is out, and since when.
+    pub fn get(&self, number: u32) -> Option<(Announcement, Time)> {
+        *self.list.get(number as usize)?
+    }
+
+    fn set(&mut self, now: Time, announcement: Announcement) {
         let place = announcement.number as usize;
         if self.list.len() <= place {
             self.list.resize(place + 1, None);
         }
         if let Some(entry) = self.list.get_mut(place) {
-            *entry = (announcement.stage == Stage::Sent).then_some(announcement);
+            *entry = (announcement.stage == Stage::Sent).then_some((announcement, now));
         }
     }
 }
@@ -85,7 +91,7 @@ fn goes_in_front(method: RestartMethod) -> bool {
 impl Core {
     /// From the lead core: a RestartInProgress is out, answered or withdrawn.
     pub(super) fn handle_announcement<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, announcement: Announcement) {
-        self.announcements.set(announcement);
+        self.announcements.set(turn.now, announcement);
         if announcement.restart.method == RestartMethod::Graceful && announcement.stage == Stage::Sent {
             self.note_leaving(turn.now, &announcement.restart);
         }
@@ -106,10 +112,12 @@ impl Core {
                     && (announcement.stage == Stage::Sent || state.announcement == before)
                 {
                     state.announcement = told;
+                    state.disconnected &= told != Told::Done;
                 }
             }
         }
-        if announcement.stage == Stage::Sent {
+        if announcement.stage != Stage::Withdrawn {
+            self.answer_repeats(turn);
             self.resume_waiting(turn);
         }
     }
@@ -131,28 +139,37 @@ impl Core {
     /// Commands that waited for a restart to be announced start over.
     fn resume_waiting<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>) {
         loop {
-            let endpoints = &self.calls.endpoints;
-            let ready = |endpoint| endpoints.get(endpoint).is_some_and(|state| state.announcement != Told::Waiting);
-            let waits = self.jobs.iter().filter(|(_, job)| matches!(job.wait, Wait::Restart(endpoint) if ready(endpoint)));
+            let ready = |endpoint, old| match self.calls.endpoints.get(endpoint).map(|state| state.announcement) {
+                Some(Told::Outstanding(number)) => self.announcements.get(number).is_none_or(|(new, _)| new.transaction != old),
+                told => told == Some(Told::Done),
+            };
+            let waits = self.jobs.iter().filter(|(_, job)| matches!(job.wait, Wait::Restart(endpoint, old) if ready(endpoint, old)));
             // In the order in which they came.
             let Some((id, _)) = waits.min_by_key(|(id, job)| (job.received.origin.arrival, job.received.message.start, id.slot)) else {
                 return;
             };
-            let Some(job) = self.jobs.remove(id) else { return };
-            let Owner::Here(handle) = job.owner else { continue };
-            let started = self.parsed(turn, job.received.message, |core, turn, command| {
-                core.start(turn, job.received, handle, command, job.endpoint);
-                Ok(())
-            });
-            if let Err(refused) = started {
-                self.end(turn, &job, Outcome::Refused(refused));
-            }
+            self.start_over(turn, id);
         }
     }
 
-    /// Asks the lead core to announce the restart of `endpoint` now, unless that is done or on its way (G-RST-01).
+    /// A command that waited for an announcement begins from the beginning.
+    pub(super) fn start_over<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, id: JobId) {
+        let Some(job) = self.jobs.remove(id) else { return };
+        let Owner::Here(handle) = job.owner else { return };
+        let started = self.parsed(turn, job.received.message, |core, turn, command| {
+            core.start(turn, job.received, handle, command, job.endpoint);
+            Ok(())
+        });
+        if let Err(refused) = started {
+            self.end(turn, &job, Outcome::Refused(refused));
+        }
+    }
+
+    /// Asks the lead core to announce the restart of `endpoint`, or that it is disconnected, now; unless that is done or was just sent
+    /// (G-RST-01, G-DIS-03).
     pub(super) fn trigger_restart<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, endpoint: EndpointIndex) {
-        if self.calls.endpoints.get(endpoint).is_some_and(|state| state.announcement == Told::Waiting) {
+        let waiting = self.calls.endpoints.get(endpoint).is_some_and(|state| state.announcement == Told::Waiting);
+        if waiting || self.replaceable(turn.now, endpoint).is_some() {
             // What anybody may send must not pile up before a stalled core: the next command asks again.
             self.tell(turn, self.plan.lead(), Envelope::Trigger { endpoint });
         }
@@ -171,7 +188,7 @@ impl Core {
             if !before.in_service && service.in_service {
                 self.reset(turn, endpoint);
                 if let Some(state) = self.calls.endpoints.get_mut(endpoint) {
-                    state.announcement = Told::Waiting;
+                    (state.announcement, state.disconnected) = (Told::Waiting, false);
                 }
             }
             self.calls.endpoints.refresh_idle(endpoint);

@@ -59,6 +59,9 @@ impl Core {
             Seen::Finished { handle, body } => {
                 self.counters.add(Counter::CommandsRepeated);
                 let preface = self.preface(verb, self.plan.topology.lookup(local_of(name)), leading_code(body));
+                if self.hold_repeat(turn, received, handle, preface) {
+                    return;
+                }
                 self.respond_again(turn, received, handle, preface);
                 return self.finish(message);
             }
@@ -258,14 +261,20 @@ impl Core {
         if state.announcement == Told::Done || !state.service.in_service {
             return false;
         }
-        let waiting = state.announcement == Told::Waiting;
+        let replaced = self.replaceable(turn.now, endpoint);
+        let waiting = state.announcement == Told::Waiting || replaced.is_some();
+        // 405 may be heard before a restart, but not before a disconnect (4.4.7).
+        let refuses = !state.disconnected && self.settings.agent(received.message.agent).is_some_and(|agent| agent.refuse_while_restarting);
         self.trigger_restart(turn, endpoint);
-        let refuses = self.settings.agent(received.message.agent).is_some_and(|agent| agent.refuse_while_restarting);
         if !refuses && !waiting {
             return false;
         }
         let deadline = turn.now + self.settings.timers.vote;
-        let held = !refuses && self.park(turn.now, received, handle, (verb, id), Some(endpoint), Wait::Restart(endpoint), deadline).is_ok();
+        let wait = Wait::Restart(endpoint, replaced.unwrap_or(0));
+        let held = !refuses && self.park(turn.now, received, handle, (verb, id), Some(endpoint), wait, deadline).is_ok();
+        if !held && replaced.is_some() {
+            return false;
+        }
         if !held {
             let outcome = Outcome::Refused(mgcp::RESTARTING);
             self.respond(turn, Final { received, handle: Some(handle), id, preface: Preface::None, outcome: &outcome });

@@ -151,6 +151,16 @@ pub enum Envelope {
         /// The endpoint.
         endpoint: EndpointIndex,
     },
+    /// To the lead core: a command of this endpoint was not answered by its notified entity.
+    Unanswered {
+        /// The endpoint.
+        endpoint: EndpointIndex,
+    },
+    /// From the lead core: these endpoints are disconnected.
+    Disconnected {
+        /// Which.
+        range: EndpointRange,
+    },
     /// To the lead core: these endpoints notify this port of this agent now.
     Entity {
         /// The endpoints.

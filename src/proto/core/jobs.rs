@@ -20,8 +20,9 @@ pub(super) enum Owner {
 /// What it waits for.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Wait {
-    /// The restart of this endpoint to be announced; then it starts over.
-    Restart(EndpointIndex),
+    /// The restart of this endpoint, or that it is disconnected, to be announced, otherwise than by this transaction; then it starts
+    /// over.
+    Restart(EndpointIndex, TransactionId),
     /// The card to open the media of a connection.
     Opening(ConnectionSlot, CreatePlan),
     /// The card to change the media of a connection.

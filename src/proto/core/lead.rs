@@ -6,9 +6,10 @@
 
 use super::announce::{Announcement, Stage};
 use super::outside::{Frames, Outside, Turn};
+use super::own::Purpose;
 use super::settle::{Ordered, Settling, Verdict};
 use super::{Core, Envelope};
-use crate::proto::base::{AgentId, CoreId, Counter, EndpointIndex, EndpointRange, Rng, Time};
+use crate::proto::base::{AgentId, CoreId, Counter, EndpointIndex, EndpointRange, Rng, Time, TransactionId};
 use crate::proto::codec::mgcp::NotifiedEntity;
 use crate::proto::endpoint::{RestartMethod, Service};
 use crate::proto::mgcp::{self, Restart};
@@ -45,7 +46,7 @@ pub(super) struct Lead {
     /// RestartInProgress commands that are out, by the number cores know them by.
     out: Vec<Option<(Handle, Announcement)>>,
     /// Which of them wait for owners of their endpoints.
-    settling: Settling,
+    pub(super) settling: Settling,
     shutdown_complete: bool,
 }
 
@@ -110,6 +111,11 @@ impl Lead {
         group
     }
 
+    /// The transaction of an announcement that is out.
+    pub fn transaction_of(&self, handle: Handle) -> Option<TransactionId> {
+        self.out.iter().flatten().find(|(known, _)| *known == handle).map(|(_, announcement)| announcement.transaction)
+    }
+
     fn number_of(&self, handle: Handle) -> Option<u32> {
         self.out.iter().position(|out| out.as_ref().is_some_and(|(known, _)| *known == handle)).map(|number| number as u32)
     }
@@ -135,7 +141,7 @@ fn coordinator_settings(plan: &Plan, settings: &Settings) -> restart::Settings {
 
 impl Core {
     /// Tells the coordinator something, on the lead core.
-    fn lead_event(&mut self, now: Time, event: Event) {
+    pub(super) fn lead_event(&mut self, now: Time, event: Event) {
         if let Some(lead) = &mut self.lead {
             lead.coordinator.handle(now, event);
         }
@@ -170,6 +176,8 @@ impl Core {
                     let (agent, port) = self.lead.as_ref().map_or((AgentId(0), 0), |lead| lead.group_entity(group));
                     self.tell_owners(turn, Envelope::NotifiedEntity { pattern, agent, port });
                 }
+                Action::Disconnected { endpoints: range } => self.tell_owners(turn, Envelope::Disconnected { range }),
+                Action::Redirect { handle, group } => self.redirect_restart(handle, group),
                 Action::ShutdownComplete => {
                     if let Some(lead) = &mut self.lead {
                         lead.shutdown_complete = true;
@@ -227,7 +235,7 @@ impl Core {
         let addresses = addresses.get(..count).unwrap_or_default();
         let plan = &self.plan;
         let write = |id, buffer: &mut [u8]| mgcp::write_restart(plan, buffer, id, &restart);
-        match self.outgoing.send(now, agent, addresses, number as u64, write) {
+        match self.outgoing.send(now, agent, addresses, Purpose::Restart(number as u32).pack(), write) {
             Ok(transaction) => {
                 self.counters.add(Counter::RestartsSent);
                 let announcement = Announcement { number: number as u32, transaction, restart, stage: Stage::Sent };

@@ -9,7 +9,7 @@ use super::receive::{Received, text};
 use super::respond::{Final, Preface};
 use crate::proto::base::{AgentId, CoreId, Counter, EndpointIndex, EndpointRange, HexId, Time};
 use crate::proto::codec::mgcp::{Code, Command, Verb};
-use crate::proto::endpoint::{ConnectionId, ConnectionSlot};
+use crate::proto::endpoint::{Announcement as Told, ConnectionId, ConnectionSlot};
 use crate::proto::mgcp::create::{self, Begun, Half};
 use crate::proto::mgcp::delete::{self, DeletePlan};
 use crate::proto::mgcp::modify::{self, Modified};
@@ -308,7 +308,7 @@ impl Core {
                 self.take_down_second(turn, Some(second));
             }
             Wait::Modifying(slot, _) => modify::undo(&mut self.calls, turn.now, slot),
-            Wait::Restart(_)
+            Wait::Restart(..)
             | Wait::Votes(_)
             | Wait::Applying(_)
             | Wait::Late(_)
@@ -389,7 +389,13 @@ impl Core {
                 continue;
             }
             match job.wait {
-                Wait::Restart(_) => {
+                // What it is answered with goes behind the announcement that was not replaced in time.
+                Wait::Restart(endpoint, _)
+                    if self.calls.endpoints.get(endpoint).is_some_and(|state| state.announcement != Told::Waiting) =>
+                {
+                    self.start_over(turn, id);
+                }
+                Wait::Restart(..) => {
                     self.jobs.remove(id);
                     self.end(turn, &job, Outcome::Refused(mgcp::RESTARTING));
                 }
@@ -413,7 +419,7 @@ impl Core {
     fn time_limit<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, id: JobId) {
         let Some(job) = self.jobs.get(id).copied() else { return };
         match job.wait {
-            Wait::Opening(..) | Wait::Modifying(..) | Wait::First(..) | Wait::Restart(_) => {
+            Wait::Opening(..) | Wait::Modifying(..) | Wait::First(..) | Wait::Restart(..) => {
                 self.jobs.remove(id);
                 self.undo(turn, &job);
                 self.counters.add(Counter::TimeLimit);

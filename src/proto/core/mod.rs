@@ -11,6 +11,7 @@
 mod announce;
 mod command;
 mod datagrams;
+mod disconnected;
 mod envelope;
 mod everywhere;
 pub mod exercise;
@@ -42,6 +43,7 @@ use crate::proto::transaction::outgoing::Outgoing;
 use crate::proto::trunk::Card;
 use announce::Announcements;
 use datagrams::Datagrams;
+use disconnected::Repeats;
 use everywhere::Shares;
 use jobs::Jobs;
 use lead::Lead;
@@ -83,6 +85,7 @@ pub struct Core {
     jobs: Jobs,
     shares: Shares,
     announcements: Announcements,
+    repeats: Repeats,
     /// The restart coordinator, on the lead core.
     lead: Option<Box<Lead>>,
     /// Whether new calls are refused.
@@ -129,6 +132,7 @@ impl Core {
             jobs: Jobs::new(limits.jobs),
             shares: Shares::new(),
             announcements: Announcements::new(),
+            repeats: Repeats::new(),
             lead,
             draining: false,
             finished: VecDeque::with_capacity(64),
@@ -166,6 +170,7 @@ impl Core {
         self.send_unsent(turn);
         self.handle_card(turn);
         self.handle_jobs_due(turn);
+        self.answer_repeats(turn);
         self.handle_own(turn);
         self.handle_shares(turn);
         self.handle_lead(turn);
@@ -188,6 +193,7 @@ impl Core {
             .min(self.history.deadline())
             .min(lead)
             .min(self.finals.deadline())
+            .min(self.repeats.deadline())
             .min(self.unsent_retry)
     }
 
@@ -290,6 +296,8 @@ impl Core {
             Envelope::Settled { states } => self.lead_settled(turn, from, states),
             Envelope::Announce(announcement) => self.handle_announcement(turn, announcement),
             Envelope::Trigger { endpoint } => self.lead_trigger(turn, endpoint),
+            Envelope::Unanswered { endpoint } => self.lead_unanswered(turn.now, endpoint),
+            Envelope::Disconnected { range } => self.handle_disconnected(range),
             Envelope::Entity { range, agent, port } => self.lead_entity(turn, range, agent, port),
             Envelope::Calls { count } => self.lead_calls(turn, from, count),
             Envelope::Idle { range } => self.lead_idle(turn, range),

@@ -104,6 +104,8 @@ pub struct EndpointView {
     pub service: Service,
     /// Whether the agent knows of it.
     pub announcement: Told,
+    /// Whether its agent did not answer.
+    pub disconnected: bool,
     /// Notified entity as written; empty after it was cleared.
     pub entity: String,
     /// Identifier of the latest request; empty when there is none.
@@ -320,6 +322,7 @@ impl Core {
             endpoint,
             service: state.service,
             announcement: state.announcement,
+            disconnected: state.disconnected,
             entity,
             request: state.request.to_string(),
             law: state.law,

@@ -14,8 +14,30 @@ use crate::proto::transaction::outgoing::{ADDRESSES, Answer, Due};
 use crate::proto::trunk::MediaReport;
 use std::net::SocketAddr;
 
-/// What a command of ours was for: the handle of a restart, or this.
-const DELETE: u64 = u64::MAX;
+/// What a command of ours is for, as the table of outstanding commands keeps it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Purpose {
+    /// The RestartInProgress with this number of the lead core.
+    Restart(u32),
+    /// A connection of this endpoint was deleted.
+    Delete(EndpointIndex),
+}
+
+impl Purpose {
+    pub fn pack(self) -> u64 {
+        match self {
+            Purpose::Restart(number) => u64::from(number),
+            Purpose::Delete(endpoint) => 1 << 32 | u64::from(endpoint.0),
+        }
+    }
+
+    fn unpack(word: u64) -> Purpose {
+        match word >> 32 {
+            0 => Purpose::Restart(word as u32),
+            _ => Purpose::Delete(EndpointIndex(word as u32)),
+        }
+    }
+}
 
 impl Core {
     /// A response other than `000` (G-RSL-02: matched by its id alone).
@@ -38,9 +60,9 @@ impl Core {
             }
             Answer::Done(done) => {
                 self.counters.add(Counter::ResponsesMatched);
-                if done.user != DELETE {
+                if let Purpose::Restart(number) = Purpose::unpack(done.user) {
                     let entity = response.notified_entity();
-                    self.restart_answered(turn, done.user as u32, done.outcome, done.code, entity);
+                    self.restart_answered(turn, number, done.outcome, done.code, entity);
                 }
                 done.acknowledge
             }
@@ -67,8 +89,9 @@ impl Core {
                 }
                 Some(Due::Unanswered { user, .. }) => {
                     self.counters.add(Counter::OwnLost);
-                    if user != DELETE {
-                        self.restart_unanswered(turn, user as u32);
+                    match Purpose::unpack(user) {
+                        Purpose::Restart(number) => self.restart_unanswered(turn, number),
+                        Purpose::Delete(endpoint) => self.note_unanswered(turn, endpoint),
                     }
                 }
             }
@@ -94,14 +117,15 @@ impl Core {
     /// Tells the agent that the gateway deleted a connection (RFC 3435 2.3.8): the span died under it.
     pub(super) fn send_delete(&mut self, now: Time, connection: &Connection, report: &MediaReport, reason: u16) {
         let Some((agent, addresses, count)) = self.destination(connection.endpoint) else { return };
-        if !self.settings.agent(agent).is_some_and(|agent| agent.delete_on_failure) {
+        // To an agent that has to hear first that the endpoint was disconnected, the restart method forced says all (G-DIS-11).
+        if !self.settings.agent(agent).is_some_and(|agent| agent.delete_on_failure) || self.is_disconnected(connection.endpoint) {
             return;
         }
         let addresses = addresses.get(..count).unwrap_or_default();
         let plan = &self.plan;
         let domain = self.calls.endpoints.get(connection.endpoint).map_or(0, |endpoint| endpoint.domain);
         let write = |id, buffer: &mut [u8]| mgcp::write_gateway_delete(plan, domain, buffer, id, connection, report, reason);
-        let sent = self.outgoing.send(now, agent, addresses, DELETE, write);
+        let sent = self.outgoing.send(now, agent, addresses, Purpose::Delete(connection.endpoint).pack(), write);
         self.counters.add(if sent.is_ok() { Counter::GatewayDlcxSent } else { Counter::OwnFull });
     }
 

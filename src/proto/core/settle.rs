@@ -124,6 +124,13 @@ impl Settling {
         Some(held.ordered)
     }
 
+    /// Its endpoints have another notified entity.
+    pub fn redirect(&mut self, handle: Handle, group: u16) {
+        for held in self.held.iter_mut().filter(|held| held.ordered.handle == handle) {
+            held.ordered.group = group;
+        }
+    }
+
     /// It is not true any more.
     pub fn cancel(&mut self, handle: Handle) {
         self.held.retain(|held| held.ordered.handle != handle);

@@ -117,6 +117,8 @@ pub struct Endpoint {
     pub leaves_at: Option<Time>,
     /// Whether the agent was told.
     pub announcement: Announcement,
+    /// Whether it is disconnected (RFC 3435 4.3): its agent did not answer, and has not confirmed since that it knows.
+    pub disconnected: bool,
     /// Whom it notifies.
     pub entity: EntityId,
     /// The agent it notifies until told otherwise.
@@ -144,6 +146,7 @@ impl Endpoint {
             service: Service::default(),
             leaves_at: None,
             announcement: Announcement::default(),
+            disconnected: false,
             entity: EntityId::PROVISIONED,
             provisioned,
             domain: 0,

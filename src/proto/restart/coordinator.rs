@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use super::facilities::Facilities;
 use super::jobs::{Job, What};
-use super::ledger::{Ledger, Pace, Status};
+use super::ledger::Ledger;
 use super::service::{Admin, Leave, Reason, Want};
 use super::sweep::Sweep;
-use super::{Action, Activity, BlockHow, Event, Handle, Settings};
+use super::{Action, BlockHow, Event, Handle, Settings};
 use crate::proto::aggregate::{EndpointSet, Forms};
 use crate::proto::base::{EndpointIndex, Rng, Time};
 use crate::proto::trunk::{Selection, Topology};
@@ -55,6 +55,12 @@ pub struct Coordinator {
     pub(super) scratch: EndpointSet,
     /// Announcements under way that are no longer true.
     pub(super) stale: Vec<Handle>,
+    /// Waiting announcements of disconnects that are to be taken together.
+    pub(super) together: Vec<u32>,
+    /// Announcements under way that name endpoints whose notified entity changed.
+    pub(super) moved: Vec<u32>,
+    /// Counts the takings together.
+    pub(super) takings: u32,
     /// Calls up, by core.
     calls: Box<[u32]>,
     pub(super) out: VecDeque<Action>,
@@ -131,6 +137,9 @@ impl Coordinator {
             class: EndpointSet::new(endpoints),
             scratch: EndpointSet::new(endpoints),
             stale: Vec::new(),
+            together: Vec::new(),
+            moved: Vec::new(),
+            takings: 0,
             calls: vec![0; 256].into(),
             out: VecDeque::new(),
             topology,
@@ -175,11 +184,15 @@ impl Coordinator {
                     self.jobs.push_back(Job::over(What::Idle, endpoints));
                 }
             }
-            Event::Trigger { endpoint, activity } => self.trigger(now, endpoint, activity),
+            // Behind what is being worked on: the endpoint may just be becoming disconnected.
+            Event::Trigger { endpoint, activity } if self.jobs.is_empty() => self.trigger(now, endpoint, activity),
+            Event::Trigger { endpoint, activity } => {
+                self.jobs.push_back(Job::over(What::Trigger(endpoint, activity), Default::default()));
+            }
             Event::Outcome { handle, outcome } => {
                 self.jobs.push_back(Job::over(What::Outcome(handle, outcome), Default::default()));
             }
-            Event::Disconnected { endpoints } => self.jobs.push_back(Job::over(What::CutOff(now), endpoints)),
+            Event::Disconnected { endpoints } => self.jobs.push_back(Job::over(What::CutOff(now, None), endpoints)),
         }
     }
 
@@ -238,9 +251,9 @@ impl Coordinator {
         self.advance_phase(now)
     }
 
-    /// Announces what is dirty at `at` or before, unless the gateway still waits after power-on.
+    /// Announces what is dirty, or moved to another entity, at `at` or before, unless the gateway still waits after power-on.
     pub(super) fn schedule(&mut self, at: Time) {
-        if self.power_on.is_none() && !self.dirty.is_empty() {
+        if self.power_on.is_none() && !(self.dirty.is_empty() && self.moved.is_empty()) {
             self.flush_at = self.flush_at.min(at);
         }
     }
@@ -310,27 +323,6 @@ impl Coordinator {
             self.phase = Phase::Leaving { started: now, until: now + self.settings.shutdown_grace };
             self.power_on = None;
             self.look_at_all();
-        }
-    }
-
-    fn trigger(&mut self, now: Time, endpoint: EndpointIndex, activity: Activity) {
-        if self.power_on.take().is_some() || self.dirty.contains(endpoint) {
-            self.flush_at = now;
-            return;
-        }
-        let Some(slot) = self.ledger.slot_of(endpoint) else { return };
-        let Some(entry) = self.ledger.get(slot) else { return };
-        let may = match (entry.status, activity) {
-            (Status::Waiting(_) | Status::Stopped, Activity::Command) => true,
-            (Status::Waiting(_), Activity::Local) => {
-                entry.pace == Pace::Disconnected && now.since(entry.waiting_since) >= self.settings.disconnected_min
-            }
-            _ => false,
-        };
-        if may {
-            // An agent that answers every attempt with an error is not asked more often than at the first retry.
-            let due = now.max(entry.sent + self.settings.retry / 2);
-            self.ledger.set_status(slot, Status::Waiting(due));
         }
     }
 

@@ -4,7 +4,7 @@
 use super::coordinator::Coordinator;
 use super::ledger::Status;
 use super::service::{Admin, Next, Told, Want, next};
-use super::{Action, Handle, Outcome, RestartMethod};
+use super::{Action, Activity, Handle, Outcome, RestartMethod};
 use crate::proto::base::{EndpointIndex, EndpointRange, Time};
 use crate::proto::trunk::{Selection, Topology, selection::Cursor};
 
@@ -27,8 +27,8 @@ pub(super) enum What {
     Expire(u32),
     Group(u16),
     Idle,
-    /// Disconnected at this time.
-    CutOff(Time),
+    /// Disconnected at this time; with a slot only those it covers.
+    CutOff(Time, Option<u32>),
     /// The announcement in this slot was confirmed or redirected; its endpoints of the first group go to the second.
     Settle {
         slot: u32,
@@ -36,6 +36,8 @@ pub(super) enum What {
     },
     /// An outcome; without endpoints.
     Outcome(Handle, Outcome),
+    /// Something happened there; without endpoints.
+    Trigger(EndpointIndex, Activity),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -86,6 +88,10 @@ impl Coordinator {
             self.conclude(now, handle, outcome);
             return 1;
         }
+        if let What::Trigger(endpoint, activity) = job.what {
+            self.trigger(now, endpoint, activity);
+            return 1;
+        }
         let topology = self.topology.clone();
         let Some(piece) = job.endpoints.next(&topology, budget.max(1)) else {
             self.finish(now, &job);
@@ -111,7 +117,7 @@ impl Coordinator {
 
     fn change(&mut self, what: &What, endpoint: EndpointIndex) {
         match *what {
-            What::Look | What::Outcome(..) => {}
+            What::Look | What::Outcome(..) | What::Trigger(..) => {}
             What::Block(admin) => {
                 let idle = self.want_of(endpoint).is_out() && self.ends_when_idle(admin);
                 match self.admin_of(endpoint) {
@@ -132,7 +138,11 @@ impl Coordinator {
                     self.set_admin(endpoint, Admin::Blocked);
                 }
             }
-            What::CutOff(since) => self.cut_off(endpoint, since),
+            What::CutOff(since, slot) => {
+                if slot.is_none_or(|slot| self.ledger.slot_of(endpoint) == Some(slot)) {
+                    self.cut_off(endpoint, since);
+                }
+            }
             What::Settle { slot, group } => self.settle(endpoint, slot, group),
         }
     }
@@ -237,32 +247,6 @@ impl Coordinator {
             if block.live == 0 {
                 self.blocks.remove(&number);
             }
-        }
-    }
-
-    /// Another notified entity: what is under way is left to go on, but is not sent again as it is.
-    fn regroup(&mut self, endpoint: EndpointIndex, group: u16) {
-        let Some(old) = self.group.get_mut(endpoint.0 as usize) else { return };
-        if std::mem::replace(old, group) != group
-            && let Some(slot) = self.ledger.slot_of(endpoint)
-            && let Some(entry) = self.ledger.get_mut(slot)
-        {
-            entry.regrouped = true;
-        }
-    }
-
-    /// Only what was announced with success can become disconnected; anything else is being said again anyway.
-    fn cut_off(&mut self, endpoint: EndpointIndex, since: Time) {
-        let entry = self.ledger.slot_of(endpoint).and_then(|slot| self.ledger.get(slot));
-        let already = self.cut_off.get(endpoint.0 as usize) != Some(&Time::NEVER);
-        if entry.is_some_and(|entry| entry.status == Status::Confirmed) && !already {
-            self.set_cut_off(endpoint, since);
-        }
-    }
-
-    fn set_cut_off(&mut self, endpoint: EndpointIndex, since: Time) {
-        if let Some(state) = self.cut_off.get_mut(endpoint.0 as usize) {
-            *state = since;
         }
     }
 

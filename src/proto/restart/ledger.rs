@@ -60,6 +60,8 @@ pub(super) struct Announcement {
     pub(super) cut_off: Time,
     pub(super) pace: Pace,
     pub(super) wait: Duration,
+    /// The taking together it came out of; 0 for none.
+    pub(super) taken: u32,
     pub(super) redirects: u8,
     /// How many endpoints point to it.
     pub(super) live: u32,
@@ -75,6 +77,11 @@ impl Announcement {
     /// Whether it must be taken back before anything else is said of one of its endpoints.
     pub(super) fn is_outstanding(&self) -> bool {
         self.status == Status::Outstanding
+    }
+
+    /// Whether it says that its endpoints leave, or stay after all: neither starts nor ends a time of service.
+    pub(super) fn is_about_leaving(&self) -> bool {
+        matches!(self.method, RestartMethod::Graceful | RestartMethod::CancelGraceful)
     }
 }
 
@@ -107,7 +114,12 @@ impl Ledger {
     }
 
     pub(super) fn entries(&self) -> impl Iterator<Item = &Announcement> {
-        self.entries.iter().flatten()
+        self.slots().map(|(_, entry)| entry)
+    }
+
+    /// Every announcement with its slot.
+    pub(super) fn slots(&self) -> impl Iterator<Item = (u32, &Announcement)> {
+        self.entries.iter().enumerate().filter_map(|(slot, entry)| Some((slot as u32, entry.as_ref()?)))
     }
 
     /// The slot of the announcement awaiting an outcome under `handle`.
@@ -231,6 +243,7 @@ mod tests {
             cut_off: Time::NEVER,
             pace: Pace::Fresh,
             wait: Duration::ZERO,
+            taken: 0,
             redirects: 0,
             live: 0,
             broken: false,

@@ -17,6 +17,7 @@
 //! twice [`Settings::slice`] endpoints; when work is left it yields nothing and the deadline has passed already.
 
 mod coordinator;
+mod disconnected;
 mod facilities;
 mod jobs;
 mod ledger;
@@ -40,6 +41,9 @@ pub use coordinator::Coordinator;
 pub use ledger::Handle;
 pub use service::{Admin, Reason};
 pub use view::{Alarm, AnnouncementState, AnnouncementView, EndpointView, Severity};
+
+/// An announcement sent longer ago than this is replaced when a command comes for one of its endpoints.
+pub const REPLACE_AFTER: Duration = Duration::from_millis(500);
 
 /// Times and bounds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -240,6 +244,18 @@ pub enum Action {
         delay_s: u32,
         /// E; 0 is left out.
         reason: u16,
+    },
+    /// To the owners: these endpoints are disconnected; whatever the agent hears of them next must be that.
+    Disconnected {
+        /// Which.
+        endpoints: EndpointRange,
+    },
+    /// Everything this RSIP names has another notified entity now: the copies that are still due go there (G-NET-13).
+    Redirect {
+        /// The handle it was sent under.
+        handle: Handle,
+        /// The notified entity.
+        group: u16,
     },
     /// Stop repeating this RSIP and forget it: it is no longer true. No outcome is expected.
     Cancel {

@@ -31,7 +31,7 @@ impl Coordinator {
         match outcome {
             Outcome::Success(group) => self.confirm(handle, slot, group),
             Outcome::Transient(_) => self.wait(now, slot, Pace::Retry),
-            Outcome::Unanswered => self.wait(now, slot, Pace::Disconnected),
+            Outcome::Unanswered => self.unanswered(now, slot),
             Outcome::Redirect(group) => self.redirect(now, slot, group),
             Outcome::Permanent(code) if entry.pattern.has_range() && NAMING_ERRORS.contains(&code) => {
                 self.group_mut(entry.group).ranges_refused = true;
@@ -53,13 +53,28 @@ impl Coordinator {
         self.outstanding = self.outstanding.saturating_sub(1);
     }
 
+    /// One announcement more under way to `group`.
+    pub(super) fn occupy(&mut self, group: u16) {
+        self.group_mut(group).outstanding += 1;
+        self.outstanding += 1;
+    }
+
     /// Sends a waiting announcement again, unless it is not true any more as a whole: then its endpoints are announced anew.
     pub(super) fn resend(&mut self, now: Time, slot: u32) {
         let Some(entry) = self.ledger.get(slot).copied() else { return };
         if entry.broken || entry.regrouped {
             self.ledger.set_status(slot, Status::Stopped);
             self.sweep = self.dissolve(slot);
-        } else if self.has_room(entry.group) {
+        } else if self.take_together(slot) {
+            self.sweep = Sweep::Retract;
+        } else {
+            self.send_in_turn(now, slot, entry.group);
+        }
+    }
+
+    /// Sends an announcement, or waits a little for room.
+    pub(super) fn send_in_turn(&mut self, now: Time, slot: u32, group: u16) {
+        if self.has_room(group) {
             self.send(now, slot);
         } else {
             self.ledger.set_status(slot, Status::Waiting(now + self.settings.retry));
@@ -67,12 +82,8 @@ impl Coordinator {
     }
 
     /// The work of taking all endpoints from under an announcement.
-    pub(super) fn dissolve(&mut self, slot: u32) -> Sweep {
-        let Some(entry) = self.ledger.get(slot).copied() else { return Sweep::Retract };
-        if entry.pace == Pace::Disconnected {
-            let group = self.group_mut(entry.group);
-            group.carry = group.carry.max(Some(entry.wait));
-        }
+    pub(super) fn dissolve(&self, slot: u32) -> Sweep {
+        let Some(entry) = self.ledger.get(slot) else { return Sweep::Retract };
         Sweep::Dissolve(slot, entry.pattern.selection(&self.topology), Default::default())
     }
 
@@ -85,8 +96,7 @@ impl Coordinator {
     pub(super) fn send(&mut self, now: Time, slot: u32) {
         let handle = self.ledger.send(now, slot);
         let Some(entry) = self.ledger.get(slot).copied() else { return };
-        self.group_mut(entry.group).outstanding += 1;
-        self.outstanding += 1;
+        self.occupy(entry.group);
         let delay_s = self.delay(now, &entry);
         let (group, pattern, method, reason) = (entry.group, entry.pattern, entry.method, entry.reason.0);
         self.out.push_back(Action::Announced { handle, pattern, confirmed: false });
@@ -126,9 +136,9 @@ impl Coordinator {
     }
 
     /// Waits for the next attempt, twice as long as before (F-6). A wait that began with a disconnect stays as long after a 4xx.
-    fn wait(&mut self, now: Time, slot: u32, pace: Pace) {
+    pub(super) fn wait(&mut self, now: Time, slot: u32, pace: Pace) {
         let longest = self.settings.disconnected_max;
-        let initial = self.settings.disconnected_initial;
+        let first = self.first_wait(Duration::ZERO);
         let retry = self.settings.retry;
         let Some(entry) = self.ledger.get_mut(slot) else { return };
         let due = match (entry.pace, pace) {
@@ -140,12 +150,13 @@ impl Coordinator {
                 entry.wait = (entry.wait * 2).min(longest);
                 now + self.rng.duration(entry.wait / 2, entry.wait)
             }
-            (Pace::Disconnected, _) => {
+            // What was said before its first wait began has that wait still before it.
+            (Pace::Disconnected, _) if !entry.wait.is_zero() => {
                 entry.wait = (entry.wait * 2).min(longest);
                 now + entry.wait
             }
-            (Pace::Fresh | Pace::Retry, _) => {
-                entry.wait = self.rng.duration(Duration::from_secs(1), initial);
+            (Pace::Fresh | Pace::Retry | Pace::Disconnected, _) => {
+                entry.wait = first;
                 now + entry.wait
             }
         };

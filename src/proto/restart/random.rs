@@ -34,6 +34,9 @@ struct Endpoint {
     fresh: bool,
     /// What an agent last took in.
     told: Option<RestartMethod>,
+    /// As its owner knows it: disconnected, and what goes in front of responses.
+    disconnected: bool,
+    front: Option<Handle>,
 }
 
 /// An RSIP on its way.
@@ -73,7 +76,16 @@ impl World {
             settings.outstanding_max = if few { 2 } else { 32 };
             settings.slice = if small { 3 } else { 64 };
         });
-        let new = Endpoint { ordered: Ordered::Free, group: 0, in_service: None, losses: 0, fresh: true, told: None };
+        let new = Endpoint {
+            ordered: Ordered::Free,
+            group: 0,
+            in_service: None,
+            losses: 0,
+            fresh: true,
+            told: None,
+            disconnected: false,
+            front: None,
+        };
         World {
             bench,
             endpoints: vec![new; topology.len() as usize],
@@ -134,13 +146,29 @@ impl World {
                         if !service.in_service && state.in_service != Some(false) {
                             state.losses += 1;
                             state.fresh = true;
+                            state.disconnected = false;
                         }
                         state.in_service = Some(service.in_service);
                         assert_eq!(service.in_service, service.method != RestartMethod::Forced);
                     }
                 }
-                Action::Announced { handle, confirmed, .. } => {
+                Action::Announced { handle, confirmed, pattern } => {
                     self.announced = (!confirmed).then_some(handle);
+                    for endpoint in self.members(pattern.selection(&self.bench.topology)).into_iter().filter(|_| confirmed) {
+                        let state = &mut self.endpoints[endpoint as usize];
+                        state.disconnected &= state.front != Some(handle);
+                    }
+                }
+                Action::Disconnected { endpoints } => {
+                    for endpoint in endpoints.iter() {
+                        let state = &mut self.endpoints[endpoint.0 as usize];
+                        state.disconnected |= state.in_service == Some(true);
+                        state.front = None;
+                    }
+                }
+                Action::Redirect { handle, group } => {
+                    let (_, sent) = self.sent.get_mut(&(handle.slot, handle.sending)).expect("redirected something not under way");
+                    assert_ne!(std::mem::replace(&mut sent.group, group), group);
                 }
                 Action::SendRsip { handle, group, pattern, method, delay_s, reason } => {
                     assert_eq!(self.announced, Some(handle));
@@ -148,6 +176,9 @@ impl World {
                     self.check(&members, group, method);
                     assert!(delay_s == 0 || matches!(method, RestartMethod::Graceful | RestartMethod::Disconnected));
                     assert_eq!(reason != 0, matches!(method, RestartMethod::Forced | RestartMethod::Graceful));
+                    if matches!(method, RestartMethod::Restart | RestartMethod::Disconnected) {
+                        members.iter().for_each(|e| self.endpoints[*e as usize].front = Some(handle));
+                    }
                     self.send(at, handle, group, method, members);
                 }
                 Action::Cancel { handle } => {
@@ -173,6 +204,8 @@ impl World {
                 RestartMethod::Restart => assert!(state.fresh, "a restart would lose the calls of {endpoint}"),
                 _ => assert!(!state.fresh, "{endpoint} needs a restart, not {method:?}"),
             }
+            let about_leaving = matches!(method, RestartMethod::Graceful | RestartMethod::CancelGraceful);
+            assert!(!(state.disconnected && about_leaving), "the agent must hear first that {endpoint} was disconnected");
             assert!(self.interleaved || state.group == group, "{endpoint} is of another group");
         }
     }
@@ -340,6 +373,7 @@ impl World {
                 other => other,
             });
             assert_eq!(told, Some(truth), "{endpoint}: {state:?}");
+            assert!(!state.disconnected, "{endpoint}: {state:?}");
             assert!(state.fresh == (truth == RestartMethod::Forced), "{endpoint}: {state:?}");
             let view = self.bench.coordinator.endpoint(EndpointIndex(endpoint)).unwrap();
             assert_eq!((view.in_service, view.group), (truth != RestartMethod::Forced, state.group));

@@ -101,21 +101,19 @@ pub(super) fn next(want: Want, leave: Leave, told: Told, cut_off: bool) -> Next 
         // Ending before the first announcement: forced will be all there is to say.
         (Want::Leaving, Told::Nothing) if leave == Leave::Shutdown => Next::Nothing,
         (_, Told::Nothing | Told::Message { method: Forced, .. }) => Next::Say(Restart),
-        (Want::In, Told::Unsure) => Next::Say(if cut_off { Disconnected } else { CancelGraceful }),
+        (_, Told::Unsure) if cut_off => Next::Say(Disconnected),
+        (_, Told::Message { method: Graceful | CancelGraceful, .. }) if cut_off => Next::Say(Disconnected),
+        (Want::In, Told::Unsure) => Next::Say(CancelGraceful),
         (Want::In, Told::Message { method: Graceful, .. }) => Next::Say(CancelGraceful),
         (Want::Leaving, Told::Unsure) => Next::Say(Graceful),
-        (Want::Leaving, Told::Message { method: Graceful, leave: told, confirmed }) if told == leave => say_cut_off(cut_off, confirmed),
+        (Want::Leaving, Told::Message { method: Graceful, leave: told, .. }) if told == leave => Next::Nothing,
         (Want::Leaving, Told::Message { method: Graceful | CancelGraceful, .. }) => Next::Say(Graceful),
         // The restart (or the end of the disconnect) first, then that it leaves.
         (Want::Leaving, Told::Message { confirmed: false, .. }) => Next::Later,
+        (_, Told::Message { confirmed: true, .. }) if cut_off => Next::Say(Disconnected),
         (Want::Leaving, Told::Message { .. }) => Next::Say(Graceful),
-        (Want::In, Told::Message { confirmed, .. }) => say_cut_off(cut_off, confirmed),
+        (Want::In, Told::Message { .. }) => Next::Nothing,
     }
-}
-
-/// Being cut off is said when nothing else is under way.
-fn say_cut_off(cut_off: bool, confirmed: bool) -> Next {
-    if cut_off && confirmed { Next::Say(RestartMethod::Disconnected) } else { Next::Nothing }
 }
 
 #[cfg(test)]

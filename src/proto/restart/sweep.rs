@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::coordinator::{Coordinator, Phase};
 use super::ledger::{Announcement, Pace, Status};
 use super::service::{Leave, Next, Reason, Want};
-use super::{Action, RestartMethod};
+use super::{Action, Handle, RestartMethod};
 use crate::proto::aggregate::cover::Step;
 use crate::proto::aggregate::{Cover, Forms, Pattern, Widest};
 use crate::proto::base::{EndpointIndex, Time};
@@ -20,6 +20,8 @@ pub(super) enum Sweep {
     Retract,
     /// Taking the endpoints from under one.
     Dissolve(u32, Selection, Cursor),
+    /// Looking whom the endpoints under one notify now: all the same, as far as is known.
+    Moved(u32, Option<u16>, Selection, Cursor),
     /// Look for the next class, from this endpoint on.
     Pick(u32),
     /// Collect the endpoints of a class, from this one on.
@@ -55,6 +57,7 @@ impl Coordinator {
             Sweep::Idle => 0,
             Sweep::Retract => self.retract(),
             Sweep::Dissolve(slot, selection, cursor) => self.dissolve_on(slot, selection, cursor, budget),
+            Sweep::Moved(slot, group, selection, cursor) => self.moved_on(slot, group, selection, cursor, budget),
             Sweep::Pick(from) => self.pick(from, budget),
             Sweep::Gather(class, from) => self.gather(class, from, budget),
             Sweep::Widen(class, from) => self.widen(class, from, budget),
@@ -65,18 +68,27 @@ impl Coordinator {
 
     fn retract(&mut self) -> u32 {
         self.sweep = Sweep::Pick(0);
-        if let Some(handle) = self.stale.pop() {
+        if let Some(slot) = self.together.pop() {
+            self.ledger.set_status(slot, Status::Stopped);
+            self.sweep = self.dissolve(slot);
+        } else if let Some(handle) = self.stale.pop() {
             self.sweep = Sweep::Retract;
-            if let Some(slot) = self.ledger.awaited(handle)
-                && let Some(entry) = self.ledger.get(slot).copied()
-            {
-                self.release(entry.group);
-                self.ledger.set_status(slot, Status::Stopped);
-                self.out.push_back(Action::Cancel { handle });
-                self.sweep = self.dissolve(slot);
+            if let Some(slot) = self.ledger.awaited(handle) {
+                self.take_back(slot);
             }
+        } else if let Some(slot) = self.moved.pop() {
+            self.sweep = self.look_where(slot);
         }
         1
+    }
+
+    /// An announcement under way is not true any more.
+    pub(super) fn take_back(&mut self, slot: u32) {
+        let Some(entry) = self.ledger.get(slot).copied() else { return };
+        self.release(entry.group);
+        self.ledger.set_status(slot, Status::Stopped);
+        self.out.push_back(Action::Cancel { handle: Handle { slot, sending: entry.sending } });
+        self.sweep = self.dissolve(slot);
     }
 
     fn dissolve_on(&mut self, slot: u32, selection: Selection, mut cursor: Cursor, budget: u32) -> u32 {
@@ -85,10 +97,14 @@ impl Coordinator {
             self.sweep = Sweep::Retract;
             return 1;
         };
+        let carried = self.ledger.get(slot).filter(|entry| entry.pace == Pace::Disconnected).map(|entry| entry.wait);
         for endpoint in piece.iter() {
             if self.ledger.slot_of(endpoint) == Some(slot) {
                 self.ledger.take(endpoint);
                 self.consider(endpoint);
+                let group = self.group.get(endpoint.0 as usize).copied().unwrap_or(0);
+                let group = self.group_mut(group);
+                group.carry = group.carry.max(carried);
             }
         }
         self.sweep = Sweep::Dissolve(slot, selection, cursor);
@@ -106,7 +122,7 @@ impl Coordinator {
             from = endpoint.0 + 1;
             match self.class_of(endpoint) {
                 None => self.dirty.remove(endpoint),
-                Some(class) if self.has_room(class.group) => {
+                Some(class) if self.may_announce(&class) => {
                     self.class.clear();
                     self.sweep = Sweep::Gather(class, endpoint.0);
                     return looked;
@@ -176,7 +192,7 @@ impl Coordinator {
     }
 
     fn name(&mut self, now: Time, class: Class, mut cover: Cover, budget: u32) -> u32 {
-        if !self.has_room(class.group) {
+        if !self.may_announce(&class) {
             self.sweep = Sweep::Pick(0);
             return 1;
         }
@@ -200,7 +216,12 @@ impl Coordinator {
                     return budget.div_ceil(8);
                 };
                 let carry = self.group_mut(class.group).carry;
-                let slot = self.ledger.open(announcement(now, &class, pattern, carry));
+                let mut entry = announcement(now, &class, pattern);
+                if let Some(wait) = carry.filter(|_| entry.says_connected()) {
+                    (entry.pace, entry.taken) = (Pace::Disconnected, self.takings);
+                    entry.wait = if wait.is_zero() { wait } else { self.first_wait(wait) };
+                }
+                let slot = self.ledger.open(entry);
                 self.sweep = Sweep::Fill(class, cover, slot, pattern.selection(&self.topology), Cursor::default());
                 // Finding a name among many facilities is work too.
                 budget.div_ceil(8)
@@ -237,15 +258,24 @@ impl Coordinator {
         piece.count
     }
 
+    /// Whether another announcement of this class may be made: those of disconnects wait anyway, also for room.
+    fn may_announce(&mut self, class: &Class) -> bool {
+        class.method == RestartMethod::Disconnected || self.has_room(class.group)
+    }
+
     /// Sends a filled announcement; that of a disconnect has a wait before it (G-DIS-02).
     fn begin(&mut self, now: Time, slot: u32) {
-        let initial = self.settings.disconnected_initial;
-        let Some(entry) = self.ledger.get_mut(slot) else { return };
-        if entry.method != RestartMethod::Disconnected || entry.pace == Pace::Disconnected {
+        let wait = self.first_wait(Duration::ZERO);
+        let Some(entry) = self.ledger.get(slot).copied() else { return };
+        if entry.method != RestartMethod::Disconnected {
             return self.send(now, slot);
         }
+        if entry.pace == Pace::Disconnected {
+            return self.send_in_turn(now, slot, entry.group);
+        }
+        let Some(entry) = self.ledger.get_mut(slot) else { return };
         entry.pace = Pace::Disconnected;
-        entry.wait = self.rng.duration(Duration::from_secs(1), initial);
+        entry.wait = wait;
         entry.waiting_since = now;
         let due = now + entry.wait;
         self.ledger.set_status(slot, Status::Waiting(due));
@@ -289,7 +319,7 @@ impl Coordinator {
     }
 }
 
-fn announcement(now: Time, class: &Class, pattern: Pattern, carry: Option<Duration>) -> Announcement {
+fn announcement(now: Time, class: &Class, pattern: Pattern) -> Announcement {
     Announcement {
         group: class.group,
         pattern,
@@ -302,8 +332,9 @@ fn announcement(now: Time, class: &Class, pattern: Pattern, carry: Option<Durati
         waiting_since: now,
         reply: 0,
         cut_off: Time::NEVER,
-        pace: if carry.is_some() { Pace::Disconnected } else { Pace::Fresh },
-        wait: carry.unwrap_or_default(),
+        pace: Pace::Fresh,
+        wait: Duration::ZERO,
+        taken: 0,
         redirects: 0,
         live: 0,
         broken: false,

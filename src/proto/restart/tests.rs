@@ -714,3 +714,67 @@ fn work_on_a_large_gateway_is_cut_into_slices() {
     }
     assert!(polls >= 3 * 149 * 672 / slice, "{polls}");
 }
+
+#[test]
+fn many_disconnects_become_one_announcement() {
+    // G-DIS-12, and what an agent that returns is told: every endpoint of a T3 loses it at another time.
+    let mut bench = Bench::up(T3_1);
+    let (mut rng, mut order): (Rng, Vec<u32>) = (Rng::new(4), (0..672).collect());
+    order.sort_by_cached_key(|_| rng.next());
+    let lost_at = bench.now;
+    for endpoint in order {
+        bench.handle(Event::Disconnected { endpoints: EndpointRange { first: endpoint, count: 1 } });
+        bench.run(30);
+    }
+    // Nobody answers for an hour; what is under way is given up after 20 s.
+    let mut most = 0;
+    for _ in 0..180 {
+        let open = std::mem::take(&mut bench.open);
+        most = most.max(open.len());
+        bench.log.clear();
+        bench.run(20_000);
+        for handle in open {
+            bench.handle(Event::Outcome { handle, outcome: Outcome::Unanswered });
+        }
+    }
+    assert!(most <= 32, "{most}");
+    // The agent is back: it hears of the whole T3 once.
+    bench.answer_all(Outcome::Unanswered);
+    bench.run(601_000);
+    let seconds = bench.sent()[0].0.since(lost_at + Duration::from_millis(200)).as_secs();
+    let said = bench.said();
+    assert!([seconds, seconds + 1].iter().any(|s| said == [format!("disconnected ds/ds3-1/*/* RD {s}")]), "{said:?}");
+    bench.answer_all(OK);
+    bench.run(3_600_000);
+    assert_eq!(bench.said().len(), 0);
+}
+
+#[test]
+fn an_announcement_about_leaving_that_is_not_heard_disconnects() {
+    // G-DIS-06
+    let mut bench = Bench::up(T3_1);
+    bench.handle(Event::Drain);
+    bench.log.clear();
+    bench.answer_all(Outcome::Unanswered);
+    assert!(bench.log.contains(&(bench.now, Action::Disconnected { endpoints: EndpointRange { first: 0, count: 672 } })));
+    bench.log.clear();
+    bench.run(15_500);
+    let said = bench.said();
+    assert!(said.len() == 1 && said[0].starts_with("disconnected ds/ds3-1/*/* RD "), "{said:?}");
+    bench.answer_all(OK);
+    assert_eq!(bench.said(), ["graceful * E 901"], "then that they leave");
+}
+
+#[test]
+fn an_announcement_under_way_follows_its_endpoints_to_another_entity() {
+    // G-NET-13
+    let mut bench = Bench::new(&[plan(T1, 1)], 4, |_| {});
+    bench.run(2500);
+    let handle = bench.sent()[0].1;
+    bench.log.clear();
+    bench.handle(Event::Group { endpoints: bench.topology.endpoints(), group: 3 });
+    bench.run(300);
+    assert_eq!(bench.log, [(bench.log[0].0, Action::Redirect { handle, group: 3 })]);
+    bench.handle(Event::Outcome { handle, outcome: OK });
+    assert!(matches!(bench.coordinator.announcements().next().unwrap().state, AnnouncementState::Confirmed));
+}

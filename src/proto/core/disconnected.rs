@@ -1,0 +1,137 @@
+//! Endpoints whose agent does not answer (RFC 3435 4.3, 4.4.7): a core's part of the disconnected procedure.
+//!
+//! The owner of an endpoint learns that a command of its own was never answered and tells the lead core; the coordinator there
+//! decides whether that makes the endpoint disconnected, tells the owner so, and announces it. From then on the endpoint is like one
+//! whose restart is not told: an announcement goes in front of the response to any command (announce.rs, respond.rs), a new command
+//! starts or replaces the announcement, and what the endpoint wants to say itself waits.
+
+use super::announce::Stage;
+use super::outside::{Frames, Outside, Turn};
+use super::receive::Received;
+use super::respond::Preface;
+use super::{Core, Envelope};
+use crate::proto::base::{Counter, EndpointIndex, EndpointRange, Time, TransactionId};
+use crate::proto::endpoint::{Announcement as Told, RestartMethod};
+use crate::proto::restart::{Event, Handle, REPLACE_AFTER};
+use crate::proto::transaction::history;
+
+/// Repeats of answered commands that wait for an announcement to stand in front of the response; more are dropped, as if lost.
+const REPEATS: usize = 64;
+
+/// See [`REPEATS`]. In the order in which they came.
+pub(super) struct Repeats {
+    list: Vec<Repeat>,
+}
+
+struct Repeat {
+    received: Received,
+    answered: history::Handle,
+    endpoint: EndpointIndex,
+    until: Time,
+}
+
+impl Repeats {
+    pub fn new() -> Repeats {
+        Repeats { list: Vec::with_capacity(REPEATS) }
+    }
+
+    /// When to call [`Core::answer_repeats`] at the latest.
+    pub fn deadline(&self) -> Time {
+        self.list.first().map_or(Time::NEVER, |repeat| repeat.until)
+    }
+}
+
+impl Core {
+    /// Whether `endpoint` must not send commands of its own now: the agent has not confirmed yet that it knows of its restart, or that
+    /// it was disconnected (G-DIS-06, G-RST-03). When it has, [`Told::Done`] is what `handle_announcement` sets.
+    pub(super) fn is_disconnected(&self, endpoint: EndpointIndex) -> bool {
+        self.calls.endpoints.get(endpoint).is_some_and(|state| state.announcement != Told::Done)
+    }
+
+    /// A command that `endpoint` sent was not answered by any address of its notified entity (G-DIS-01, G-RTX-14).
+    pub(super) fn note_unanswered<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, endpoint: EndpointIndex) {
+        if self.calls.endpoints.get(endpoint).is_some_and(|state| state.service.in_service) && !self.is_disconnected(endpoint) {
+            self.must_tell(turn, self.plan.lead(), Envelope::Unanswered { endpoint });
+        }
+    }
+
+    pub(super) fn lead_unanswered(&mut self, now: Time, endpoint: EndpointIndex) {
+        self.lead_event(now, Event::Disconnected { endpoints: EndpointRange { first: endpoint.0, count: 1 } });
+    }
+
+    /// From the lead core: these endpoints are disconnected. Their connections go on (G-DIS-16).
+    pub(super) fn handle_disconnected(&mut self, range: EndpointRange) {
+        for endpoint in range.iter() {
+            if let Some(state) = self.calls.endpoints.get_mut(endpoint)
+                && state.service.in_service
+                && state.announcement == Told::Done
+            {
+                state.announcement = Told::Waiting;
+                state.disconnected = true;
+                self.counters.add(Counter::EndpointsDisconnected);
+            }
+        }
+    }
+
+    /// The announcement of a disconnect that is under way for `endpoint`, when a new command replaces it (4.4.7 step 3): one sent
+    /// just now is as good as another.
+    pub(super) fn replaceable(&self, now: Time, endpoint: EndpointIndex) -> Option<TransactionId> {
+        let Told::Outstanding(number) = self.calls.endpoints.get(endpoint)?.announcement else { return None };
+        let (announcement, since) = self.announcements.get(number)?;
+        let disconnected = announcement.restart.method == RestartMethod::Disconnected && announcement.stage == Stage::Sent;
+        (disconnected && now.since(since) >= REPLACE_AFTER).then_some(announcement.transaction)
+    }
+
+    /// A repeat of an answered command, whose response must not come before an announcement that is still to be sent (G-RST-05,
+    /// G-DIS-09). True: it is held, and the announcement asked for.
+    pub(super) fn hold_repeat<F: Frames, O: Outside>(
+        &mut self,
+        turn: &mut Turn<'_, F, O>,
+        received: Received,
+        answered: history::Handle,
+        preface: Preface,
+    ) -> bool {
+        let Preface::Endpoint(endpoint) = preface else { return false };
+        let waits = |state: &crate::proto::endpoint::Endpoint| state.announcement == Told::Waiting && state.service.in_service;
+        if !self.calls.endpoints.get(endpoint).is_some_and(waits) {
+            return false;
+        }
+        if self.repeats.list.len() < REPEATS {
+            let until = turn.now + self.settings.timers.vote;
+            self.repeats.list.push(Repeat { received, answered, endpoint, until });
+        } else {
+            self.finish(received.message);
+        }
+        self.trigger_restart(turn, endpoint);
+        true
+    }
+
+    /// Answers the repeats whose announcement is out, and drops those that waited too long.
+    pub(super) fn answer_repeats<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>) {
+        let mut place = 0;
+        while let Some(Repeat { received, answered, endpoint, until }) = self.repeats.list.get(place) {
+            let (received, answered, endpoint) = (*received, *answered, *endpoint);
+            let announced = self.calls.endpoints.get(endpoint).is_some_and(|state| state.announcement != Told::Waiting);
+            if !announced && *until > turn.now {
+                place += 1;
+                continue;
+            }
+            self.repeats.list.remove(place);
+            if announced {
+                self.respond_again(turn, received, answered, Preface::Endpoint(endpoint));
+            }
+            self.finish(received.message);
+        }
+    }
+
+    /// The endpoints of a RestartInProgress have another notified entity: its next copies go there.
+    pub(super) fn redirect_restart(&mut self, handle: Handle, group: u16) {
+        let Some(lead) = &mut self.lead else { return };
+        let Some(transaction) = lead.transaction_of(handle) else { return lead.settling.redirect(handle, group) };
+        let (agent, port) = lead.group_entity(group);
+        let (agent, addresses, count) = self.addresses(agent, port);
+        if self.outgoing.redirect(transaction, agent, addresses.get(..count).unwrap_or_default()) {
+            self.counters.add(Counter::OwnRedirected);
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! The disconnected procedure (RFC 3435 4.4.7, table M-11): which endpoints are cut off from their agent, what ends the wait before
+//! they say so, and how the procedures of many become one.
+//!
+//! Each announcement of a disconnect has a wait of its own, random at first. When one of them is due, all that wait for the same agent
+//! are taken together, in the fewest names, with the delay of the oldest: an agent that was away is told by few messages, however many
+//! endpoints it lost and when. Announcements that came out of one taking together keep their names until another comes in between.
+
+use std::time::Duration;
+
+use super::coordinator::Coordinator;
+use super::jobs::{Job, What};
+use super::ledger::{Announcement, Pace, Status};
+use super::sweep::Sweep;
+use super::{Action, Activity, Handle, REPLACE_AFTER, RestartMethod};
+use crate::proto::base::{EndpointIndex, EndpointRange, Time};
+use crate::proto::trunk::{Selection, selection::Cursor};
+
+/// The shortest first wait.
+const SHORTEST: Duration = Duration::from_secs(1);
+
+impl Announcement {
+    /// Whether it announces a disconnect, and whoever it is for has heard nothing yet.
+    fn waits_disconnected(&self, group: u16) -> bool {
+        self.method == RestartMethod::Disconnected && self.group == group && matches!(self.status, Status::Waiting(_))
+    }
+}
+
+impl Coordinator {
+    /// Only what was announced can become disconnected; what is under way is being said again anyway.
+    pub(super) fn cut_off(&mut self, endpoint: EndpointIndex, since: Time) {
+        let entry = self.ledger.slot_of(endpoint).and_then(|slot| self.ledger.get(slot));
+        let counts = entry.is_some_and(|entry| entry.status == Status::Confirmed || entry.is_about_leaving());
+        if counts && self.cut_off.get(endpoint.0 as usize) == Some(&Time::NEVER) {
+            self.set_cut_off(endpoint, since);
+            match self.out.back_mut() {
+                Some(Action::Disconnected { endpoints: run }) if run.first + run.count == endpoint.0 => run.count += 1,
+                _ => self.out.push_back(Action::Disconnected { endpoints: EndpointRange { first: endpoint.0, count: 1 } }),
+            }
+        }
+    }
+
+    pub(super) fn set_cut_off(&mut self, endpoint: EndpointIndex, since: Time) {
+        if let Some(state) = self.cut_off.get_mut(endpoint.0 as usize) {
+            *state = since;
+        }
+    }
+
+    /// No address of the agent answered: a restart is said again at the pace of a disconnect (G-RST-10), and whoever was to hear of
+    /// endpoints leaving, or staying after all, must hear first that they were cut off (G-DIS-06).
+    pub(super) fn unanswered(&mut self, now: Time, slot: u32) {
+        let Some(entry) = self.ledger.get(slot).copied() else { return };
+        if entry.is_about_leaving() {
+            self.ledger.set_status(slot, Status::Stopped);
+            let endpoints = entry.pattern.selection(&self.topology);
+            self.jobs.push_front(Job::over_selection(What::CutOff(now, Some(slot)), endpoints));
+        } else {
+            self.wait(now, slot, Pace::Disconnected);
+        }
+    }
+
+    /// Something happened on an endpoint whose announcement is not confirmed.
+    pub(super) fn trigger(&mut self, now: Time, endpoint: EndpointIndex, activity: Activity) {
+        if self.power_on.take().is_some() {
+            self.flush_at = now;
+            return;
+        }
+        if self.dirty.contains(endpoint) {
+            // What is about to wait for the first time need not.
+            if activity == Activity::Command && self.is_cut_off(endpoint) {
+                let group = self.group.get(endpoint.0 as usize).copied().unwrap_or(0);
+                let carry = &mut self.group_mut(group).carry;
+                *carry = (*carry).max(Some(Duration::ZERO));
+            }
+            if activity == Activity::Command || !self.is_cut_off(endpoint) {
+                self.flush_at = now;
+            }
+            return;
+        }
+        let Some(slot) = self.ledger.slot_of(endpoint) else { return };
+        let Some(entry) = self.ledger.get(slot).copied() else { return };
+        // An agent that answers every attempt with an error is not asked more often than at the first retry, nor is one procedure
+        // replaced by the next one sooner.
+        let earliest = entry.sent + REPLACE_AFTER;
+        match (entry.status, activity) {
+            (Status::Waiting(_) | Status::Stopped, Activity::Command) => self.ledger.set_status(slot, Status::Waiting(now.max(earliest))),
+            (Status::Waiting(_), Activity::Local)
+                if entry.pace == Pace::Disconnected && now.since(entry.waiting_since) >= self.settings.disconnected_min =>
+            {
+                self.ledger.set_status(slot, Status::Waiting(now.max(earliest)));
+            }
+            (Status::Outstanding, Activity::Command) if entry.pace == Pace::Disconnected && earliest <= now => {
+                self.release(entry.group);
+                self.out.push_back(Action::Cancel { handle: Handle { slot, sending: entry.sending } });
+                self.ledger.set_status(slot, Status::Waiting(now));
+            }
+            _ => {}
+        }
+    }
+
+    fn is_cut_off(&self, endpoint: EndpointIndex) -> bool {
+        self.cut_off.get(endpoint.0 as usize).is_some_and(|since| *since != Time::NEVER)
+    }
+
+    /// Before a waiting announcement is sent again: whether it is to be taken together with others first. Then they are put on the
+    /// list of what the next sweep dissolves.
+    pub(super) fn take_together(&mut self, slot: u32) -> bool {
+        let Some(entry) = self.ledger.get(slot).copied().filter(|entry| entry.method == RestartMethod::Disconnected) else { return false };
+        let others = |(_, other): &(u32, &Announcement)| other.waits_disconnected(entry.group);
+        let alone = |(other, announcement): (u32, &Announcement)| other == slot || (announcement.taken == entry.taken && entry.taken != 0);
+        if self.ledger.slots().filter(others).all(alone) {
+            return false;
+        }
+        self.takings = self.takings.wrapping_add(1);
+        self.together.extend(self.ledger.slots().filter(others).map(|(slot, _)| slot));
+        true
+    }
+
+    /// Another notified entity. What waits is not sent again as it is; what is under way follows, or is divided (G-NET-13, G-DIS-12).
+    pub(super) fn regroup(&mut self, endpoint: EndpointIndex, group: u16) {
+        let Some(old) = self.group.get_mut(endpoint.0 as usize) else { return };
+        if std::mem::replace(old, group) == group {
+            return;
+        }
+        let Some(slot) = self.ledger.slot_of(endpoint) else { return };
+        let Some(entry) = self.ledger.get_mut(slot) else { return };
+        entry.regrouped = true;
+        if entry.is_outstanding() && entry.says_connected() && !self.moved.contains(&slot) {
+            self.moved.push(slot);
+        }
+    }
+
+    /// The work of looking whom the endpoints of an announcement under way notify now.
+    pub(super) fn look_where(&self, slot: u32) -> Sweep {
+        match self.ledger.get(slot).filter(|entry| entry.is_outstanding() && entry.regrouped) {
+            Some(entry) => Sweep::Moved(slot, None, entry.pattern.selection(&self.topology), Cursor::default()),
+            None => Sweep::Retract,
+        }
+    }
+
+    pub(super) fn moved_on(&mut self, slot: u32, mut group: Option<u16>, selection: Selection, mut cursor: Cursor, budget: u32) -> u32 {
+        let topology = self.topology.clone();
+        let Some(piece) = selection.next(&topology, &mut cursor, budget) else {
+            self.sweep = Sweep::Retract;
+            if let Some(group) = group {
+                self.move_all(slot, group);
+            }
+            return 1;
+        };
+        for endpoint in piece.iter().filter(|endpoint| self.ledger.slot_of(*endpoint) == Some(slot)) {
+            let here = self.group.get(endpoint.0 as usize).copied().unwrap_or(0);
+            if *group.get_or_insert(here) != here {
+                self.take_back(slot);
+                return piece.count;
+            }
+        }
+        self.sweep = Sweep::Moved(slot, group, selection, cursor);
+        piece.count
+    }
+
+    fn move_all(&mut self, slot: u32, group: u16) {
+        let Some(entry) = self.ledger.get_mut(slot) else { return };
+        entry.regrouped = false;
+        let old = std::mem::replace(&mut entry.group, group);
+        let handle = Handle { slot, sending: entry.sending };
+        if old != group {
+            self.release(old);
+            self.occupy(group);
+            self.out.push_back(Action::Redirect { handle, group });
+        }
+    }
+
+    /// The wait of a disconnect that is announced for the first time (G-DIS-02); one made of others goes on from theirs, each at
+    /// its own time.
+    pub(super) fn first_wait(&mut self, carried: Duration) -> Duration {
+        let longest = if carried.is_zero() { self.settings.disconnected_initial } else { carried };
+        let shortest = SHORTEST.max(carried / 2).min(longest);
+        self.rng.duration(shortest, longest)
+    }
+}

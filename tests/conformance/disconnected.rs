@@ -1,0 +1,273 @@
+//! Endpoints whose agent is lost, and the disconnected procedure (DIS; RFC 3435 4.3, 4.4.7), as an agent sees them. What finds the
+//! agent gone is the announcement that endpoints are about to leave: they stay in service meanwhile.
+
+use super::{MS, S, agent, code, create, each_layout, own_commands, raw_from, setup};
+use std::collections::BTreeSet;
+use tollgate::proto::base::Counter;
+use tollgate::proto::core::Administration;
+use tollgate::proto::restart::BlockHow;
+use tollgate::proto::trunk::{CardOrder, Defect};
+use tollgate::sim::{Layout, Mail, Reply, Setup, World};
+
+/// The agents fall silent, and the endpoints of `pattern` find it out.
+fn lose(w: &mut World, pattern: &str) {
+    w.without_journal();
+    w.answer_own(false);
+    let topology = &w.plan.topology;
+    let selection = match topology.lookup(pattern.as_bytes()) {
+        Some(endpoint) => topology.selection_of(endpoint).unwrap(),
+        None => topology.resolve(pattern.as_bytes(), false).unwrap(),
+    };
+    w.administer(Administration::Block(selection, BlockHow::Graceful(3600 * S)));
+    while w.counter(Counter::EndpointsDisconnected) == 0 {
+        w.run_for(10 * MS);
+        assert!(w.now.0 < 120_000_000_000, "nobody became disconnected");
+    }
+    w.administer(Administration::Unblock(selection));
+    w.run_for(10 * MS);
+    w.take_mail();
+}
+
+/// What was announced, each transaction once: when, to whom, what.
+fn announced(mail: &[Mail]) -> Vec<(f64, std::net::SocketAddr, Reply)> {
+    let mut list: Vec<(f64, std::net::SocketAddr, Reply)> = Vec::new();
+    for mail in mail {
+        for reply in Reply::all(&mail.bytes) {
+            if reply.line.starts_with("RSIP") && list.iter().all(|(_, _, known)| known.id != reply.id) {
+                list.push((mail.at.0 as f64 / 1e9, mail.to, reply));
+            }
+        }
+    }
+    list
+}
+
+fn name(command: &Reply) -> &str {
+    command.line.split(' ').nth(2).unwrap().split('@').next().unwrap()
+}
+
+fn wait_for_announcement(w: &mut World) -> Reply {
+    while own_commands(w, "RSIP").is_empty() {
+        w.run_for(10 * MS);
+    }
+    own_commands(w, "RSIP").remove(0).1
+}
+
+fn confirm(w: &mut World) {
+    for (to, command) in own_commands(w, "RSIP") {
+        w.send_from(to, 0, format!("200 {} OK\r\n", command.id).as_bytes());
+    }
+    w.run_for(10 * MS);
+    w.take_mail();
+}
+
+/// G-DIS-01, G-DIS-16, G-RTX-14: an agent that is gone makes nobody disconnected but those that had something to say; calls go on.
+#[test]
+fn only_those_that_tried_become_disconnected() {
+    each_layout(|w| {
+        let id = create(w, "ds/ds1-2/1", "A1");
+        w.answer_own(false);
+        w.take_mail();
+        w.run_for(100 * S);
+        assert!(w.mail().is_empty());
+        lose(w, "ds/ds1-2/1");
+        assert_eq!(w.counter(Counter::EndpointsDisconnected), 1);
+        w.run_for(600 * S);
+        assert!(announced(w.mail()).iter().all(|(_, _, rsip)| name(rsip) == "ds/ds1-2/1"));
+        assert_eq!(code(w, "AUCX", "ds/ds1-2/1", &[&format!("I: {id}")]), 200);
+        w.answer_own(true);
+        w.run_for(700 * S);
+        assert_eq!(code(w, "DLCX", "ds/ds1-2/1", &["C: A1", &format!("I: {id}")]), 250);
+        assert_eq!(code(w, "RQNT", "ds/ds1-3/1", &["X: 1"]), 200);
+    });
+}
+
+/// G-RTX-12: the procedure begins when the last repeat was not answered; G-DIS-02: after a random time of 1 to 15 s, which differs from
+/// gateway to gateway; G-RSI-05: it says for how long; G-DIS-05: then each wait is twice as long, up to 600 s, under a new id.
+#[test]
+fn the_disconnect_is_told_at_a_growing_pace() {
+    let mut firsts = BTreeSet::new();
+    for seed in 1..=12 {
+        let mut w = World::new(Setup { ..setup(Layout::Two, seed) }, |_, _| {});
+        lose(&mut w, "ds/ds1-2/*");
+        let lost = w.now.0 as f64 / 1e9;
+        w.run_for(3600 * S);
+        let told = announced(w.mail());
+        assert!(told.iter().all(|(_, to, rsip)| *to == agent(1, 2727) && name(rsip) == "ds/ds1-2/*"), "{told:?}");
+        assert!(told.iter().all(|(_, _, rsip)| rsip.get("RM") == Some("disconnected") && rsip.get("E").is_none()), "{told:?}");
+        let first = told[0].0 - lost;
+        assert!((0.9..15.5).contains(&first), "{first}");
+        firsts.insert((first * 10.0) as u32);
+        for (at, _, rsip) in &told {
+            let said: f64 = rsip.get("RD").expect("RD").parse().unwrap();
+            assert!((said - (at - lost)).abs() < 1.5, "{said} {at}");
+        }
+        let mut gaps: Vec<f64> = told.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
+        // Between two lies the time until the first one is given up.
+        gaps.iter_mut().for_each(|gap| *gap -= 20.0);
+        assert!(gaps.windows(2).all(|pair| pair[1] > 1.5 * pair[0] - 8.0 || pair[1] > 590.0), "{gaps:?}");
+        assert!(gaps.iter().all(|gap| *gap < 605.0) && gaps.last().unwrap() > &200.0, "{gaps:?}");
+    }
+    assert!(firsts.len() > 8, "{firsts:?}");
+}
+
+/// G-DIS-03, G-DIS-06, G-DIS-07, G-DIS-08, G-DIS-09, G-QUA-18: a command is done, and answered behind the announcement, in one datagram
+/// to its source; the announcement goes to the notified entity as well, which alone gets repeats of it.
+#[test]
+fn a_command_is_answered_behind_the_announcement() {
+    each_layout(|w| {
+        lose(w, "ds/ds1-2/*");
+        w.run_for(2 * S);
+        w.take_mail();
+        let text = b"RQNT 7 ds/ds1-2/1@tgw.example.net MGCP 1.0\r\nX: 5\r\n";
+        for round in 0..3 {
+            raw_from(w, agent(2, 4000), text);
+            let mail = w.take_mail();
+            let there: Vec<_> = mail.iter().filter(|mail| mail.to == agent(2, 4000)).collect();
+            assert_eq!(there.len(), 1, "{mail:?}");
+            let both = Reply::all(&there[0].bytes);
+            assert_eq!((both.len(), both[0].get("RM"), both[1].code, both[1].id), (2, Some("disconnected"), Some(200), 7));
+            let alone: Vec<_> = mail.iter().filter(|mail| mail.to == agent(1, 2727)).flat_map(|mail| Reply::all(&mail.bytes)).collect();
+            if round == 0 {
+                assert!(!alone.is_empty() && alone.iter().all(|reply| reply.id == both[0].id), "{alone:?}");
+            }
+        }
+        // Nothing more comes to the source by itself; the entity gets it again and again.
+        w.run_for(15 * S);
+        let repeats = own_commands(w, "RSIP");
+        assert!(repeats.len() > 2 && repeats.iter().all(|(to, _)| *to == agent(1, 2727)), "{repeats:?}");
+        // Also while the next announcement waits for its time, which this ends.
+        w.run_for(20 * S);
+        raw_from(w, agent(2, 4000), text);
+        let there: Vec<_> = w.mail().iter().filter(|mail| mail.to == agent(2, 4000)).collect();
+        assert_eq!(there.len(), 1, "{there:?}");
+        let both = Reply::all(&there[0].bytes);
+        assert_eq!((both.len(), both[0].get("RM"), both[1].code, both[1].id), (2, Some("disconnected"), Some(200), 7));
+        // Confirmed, it is not in front any more.
+        confirm(w);
+        let replies = raw_from(w, agent(2, 4000), text);
+        assert_eq!((replies.len(), replies[0].code), (1, Some(200)));
+        w.run_for(2000 * S);
+        assert!(own_commands(w, "RSIP").is_empty());
+    });
+}
+
+/// G-DIS-03: another command replaces the announcement that is under way by a new one; not within half a second.
+#[test]
+fn a_command_replaces_the_announcement_under_way() {
+    each_layout(|w| {
+        lose(w, "ds/ds1-2/*");
+        let mut ids = Vec::new();
+        for (id, pause) in [(7, 100 * MS), (8, 3 * S), (9, MS)] {
+            let text = format!("RQNT {id} ds/ds1-2/1@tgw.example.net MGCP 1.0\r\nX: {id}\r\n");
+            raw_from(w, agent(1, 2727), text.as_bytes());
+            let mail = w.take_mail();
+            let both = mail.iter().map(|mail| Reply::all(&mail.bytes)).find(|all| all.len() == 2).expect("an announcement in front");
+            assert_eq!((both[0].get("RM"), both[1].id), (Some("disconnected"), id));
+            ids.push(both[0].id);
+            w.run_for(pause);
+        }
+        assert!(ids[0] == ids[1] || ids[1] != ids[2]);
+        assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), 2, "{ids:?}");
+        w.answer_own(true);
+        w.run_for(600 * S);
+    });
+}
+
+/// G-DIS-06 for agents that want 405 until a restart is confirmed: before a disconnect nothing else may be heard.
+#[test]
+fn a_disconnect_is_never_told_by_405() {
+    for layout in super::LAYOUTS {
+        let mut w = World::new(setup(layout, 1), |_, settings| settings.agents[0].refuse_while_restarting = true);
+        lose(&mut w, "ds/ds1-2/1");
+        let replies = raw_from(&mut w, agent(1, 2727), b"RQNT 7 ds/ds1-2/1@tgw.example.net MGCP 1.0\r\nX: 5\r\n");
+        let answer = replies.iter().position(|reply| reply.id == 7).unwrap();
+        assert_eq!((replies[answer].code, replies[answer - 1].get("RM")), (Some(200), Some("disconnected")));
+    }
+}
+
+/// G-DIS-10: success ends it; errors are followed as for a restart, at the pace of the disconnect.
+#[test]
+fn errors_are_followed_at_the_pace_of_the_disconnect() {
+    each_layout(|w| {
+        lose(w, "ds/ds1-2/*");
+        let first = wait_for_announcement(w);
+        w.take_mail();
+        w.send_from(agent(1, 2727), 0, format!("400 {} busy\r\n", first.id).as_bytes());
+        w.run_for(900 * MS);
+        assert!(own_commands(w, "RSIP").is_empty(), "not before the timer");
+        let second = wait_for_announcement(w);
+        assert!(second.id != first.id && second.get("RM") == Some("disconnected"));
+        w.take_mail();
+        w.send_from(agent(1, 2727), 0, format!("521 {} there\r\nN: ca2@ca2.example.net\r\n", second.id).as_bytes());
+        w.run_for(S);
+        let third = own_commands(w, "RSIP");
+        assert!(third.iter().all(|(to, rsip)| *to == agent(2, 2727) && rsip.get("RM") == Some("disconnected")), "{third:?}");
+        let id = third[0].1.id;
+        w.take_mail();
+        w.send_from(agent(2, 2727), 0, format!("510 {id} no\r\n").as_bytes());
+        w.run_for(2000 * S);
+        assert!(own_commands(w, "RSIP").is_empty());
+        let replies = raw_from(w, agent(2, 2727), b"RQNT 7 ds/ds1-2/1@tgw.example.net MGCP 1.0\r\nX: 5\r\n");
+        assert_eq!(replies[0].get("RM"), Some("disconnected"), "a command starts it again");
+        confirm(w);
+        w.run_for(2000 * S);
+        assert!(own_commands(w, "RSIP").is_empty());
+    });
+}
+
+/// G-DIS-11: what fails while it is disconnected is told forced, and no DeleteConnection comes before that.
+#[test]
+fn what_fails_while_disconnected_is_told_forced() {
+    each_layout(|w| {
+        create(w, "ds/ds1-2/1", "A1");
+        lose(w, "ds/ds1-2/*");
+        let facility = w.facility("ds/ds1-2");
+        w.order_cards(CardOrder::Defect { facility, defect: Defect::LossOfSignal, present: true, at_once: true });
+        w.run_for(100 * S);
+        let mail = w.take_mail();
+        let all: Vec<Reply> = mail.iter().flat_map(|mail| Reply::all(&mail.bytes)).collect();
+        assert!(!all.is_empty() && all.iter().all(|reply| reply.get("RM") == Some("forced")), "{all:?}");
+        w.answer_own(true);
+        w.run_for(700 * S);
+    });
+}
+
+/// G-DIS-12, G-DIS-17: another entity for one of them: it is told there, the others one by one.
+#[test]
+fn another_entity_for_one_divides_the_announcement() {
+    each_layout(|w| {
+        lose(w, "ds/ds1-2/*");
+        let wildcard = wait_for_announcement(w);
+        assert_eq!(name(&wildcard), "ds/ds1-2/*");
+        let replies = raw_from(w, agent(2, 2727), b"RQNT 7 ds/ds1-2/5@tgw.example.net MGCP 1.0\r\nX: 5\r\nN: ca2@ca2.example.net\r\n");
+        assert!(replies.iter().any(|reply| reply.get("RM") == Some("disconnected")) && replies.iter().any(|reply| reply.code == Some(200)));
+        w.run_for(10 * S);
+        let told = announced(w.mail());
+        let divided: Vec<_> = told.iter().filter(|(_, _, rsip)| name(rsip) != "ds/ds1-2/*").collect();
+        assert_eq!(divided.len(), 24, "{}", divided.len());
+        for (_, to, rsip) in divided {
+            assert_eq!(*to == agent(2, 2727), name(rsip) == "ds/ds1-2/5", "{}", rsip.line);
+        }
+        w.answer_own(true);
+        w.run_for(700 * S);
+    });
+}
+
+/// G-NET-13, G-DIS-17: another entity for all of them: the announcement goes on there, under its id.
+#[test]
+fn another_entity_for_all_gets_the_announcement_under_way() {
+    each_layout(|w| {
+        lose(w, "ds/ds1-2/5");
+        let replies = raw_from(w, agent(2, 4000), b"RQNT 7 ds/ds1-2/5@tgw.example.net MGCP 1.0\r\nX: 5\r\nN: ca2@ca2.example.net\r\n");
+        assert!(replies.iter().all(|reply| reply.get("RM") == Some("disconnected") || reply.code == Some(200)));
+        w.run_for(5 * S);
+        let moved: Vec<_> = own_commands(w, "RSIP").into_iter().filter(|(to, _)| *to == agent(2, 2727)).collect();
+        assert!(!moved.is_empty() && moved.iter().all(|(_, rsip)| rsip.id == replies[0].id), "{moved:?}");
+        assert!(w.counter(Counter::OwnRedirected) > 0);
+        w.take_mail();
+        w.run_for(5 * S);
+        assert!(own_commands(w, "RSIP").iter().all(|(to, _)| *to == agent(2, 2727)));
+        w.answer_own(true);
+        w.run_for(700 * S);
+    });
+}
