@@ -2,10 +2,11 @@
 //! which channel has which package (RFC 3435 6, RFC 3660, RFC 3064, RFC 3624, RFC 2705 6.1.3; T, R, D, G, MS, MD, MO, DT, BL, SL rows).
 //!
 //! All of it is static: looking a name up allocates nothing and costs a scan over a few short names. What an endpoint does with an event
-//! is not here; parameters are in [`parameters`].
+//! is not here; parameters are in [`parameters`], digit maps in [`digits`].
 
 mod base;
 mod cas;
+pub mod digits;
 mod generic;
 pub mod parameters;
 mod trunk;

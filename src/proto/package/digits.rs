@@ -1,0 +1,247 @@
+//! Digit maps as bounded automata: what a dialled string matches, and how long to wait for the next digit (RFC 3435 2.1.5, RFC 3660 2.2
+//! and 2.7; G-DMP-01..16).
+//!
+//! A map becomes a row of positions, at most one for each of its bytes; a [`Matcher`] holds the set of positions that the digits so far
+//! may have come to, one bit each. A digit costs four passes over the row, whatever the map looks like: there is no backtracking and
+//! nothing to blow up. The map does not keep its text, and which events are digits is not decided here.
+
+use crate::proto::base::Time;
+use crate::proto::codec::mgcp::{self, SymbolSet};
+use std::time::Duration;
+
+/// The longest map, in bytes (2048 must be supported, G-DMP-13).
+pub const MAP_MAX: usize = 4096;
+
+/// A compiled digit map.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DigitMap {
+    /// The positions of all strings, each followed by an end.
+    positions: Box<[Position]>,
+}
+
+/// Why a map cannot be used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DigitMapError {
+    /// It is no digit map: 510.
+    Malformed,
+    /// It has a letter of no package, or `P` elsewhere than at the end of a string: 537.
+    Letter,
+    /// It is longer than [`MAP_MAX`].
+    TooLong,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Position {
+    /// One of these comes next; `repeated`: any number of them, none included.
+    Symbol { symbols: SymbolSet, repeated: bool },
+    /// The string is complete. `yields` (letter `P`): that only counts while no other string may still match.
+    End { yields: bool },
+}
+
+/// What the digits so far are to the map.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Match {
+    /// The beginning of a string of it, not all of one.
+    Partial,
+    /// A string of it (G-DMP-07).
+    Full,
+    /// Neither (G-DMP-06).
+    None,
+}
+
+/// How long to wait between digits; `None` in a [`Matcher::feed`] when timer T was not asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DigitTimers {
+    /// T-partial: while more digits are needed.
+    pub partial: Duration,
+    /// T-critical: when only the timer is missing.
+    pub critical: Duration,
+}
+
+/// How far the digits of one endpoint have come in its map.
+#[derive(Clone, Debug)]
+pub struct Matcher {
+    /// One bit for each position that may come next; meaningless before the first digit.
+    active: Vec<u64>,
+    begun: bool,
+    deadline: Time,
+}
+
+impl DigitMap {
+    /// Compiles the text of a map.
+    pub fn compile(text: &[u8]) -> Result<DigitMap, DigitMapError> {
+        if text.len() > MAP_MAX {
+            return Err(DigitMapError::TooLong);
+        }
+        let map = mgcp::DigitMap::parse(text).map_err(|_| DigitMapError::Malformed)?;
+        let letter = SymbolSet::of(b'P').unwrap_or_default();
+        let mut positions = Vec::new();
+        for string in map.strings() {
+            let mut yields = false;
+            for position in string {
+                if yields {
+                    return Err(DigitMapError::Letter);
+                }
+                yields = position.symbols == letter && !position.repeated;
+                if !yields {
+                    if !position.symbols.without(SymbolSet::BASE).is_empty() {
+                        return Err(DigitMapError::Letter);
+                    }
+                    positions.push(Position::Symbol { symbols: position.symbols, repeated: position.repeated });
+                }
+            }
+            positions.push(Position::End { yields });
+        }
+        Ok(DigitMap { positions: positions.into() })
+    }
+
+    /// Whether it uses the letter of package DM1.
+    pub fn is_extended(&self) -> bool {
+        self.positions.contains(&Position::End { yields: true })
+    }
+
+    fn get(&self, place: usize) -> Option<Position> {
+        self.positions.get(place).copied()
+    }
+}
+
+impl Default for Matcher {
+    fn default() -> Matcher {
+        Matcher { active: Vec::new(), begun: false, deadline: Time::NEVER }
+    }
+}
+
+impl Matcher {
+    /// Forgets the digits so far (G-DMP-11).
+    pub fn reset(&mut self) {
+        self.begun = false;
+        self.deadline = Time::NEVER;
+    }
+
+    /// The next digit, or `T` when the timer has run out. After [`Match::Full`] and [`Match::None`] it begins anew.
+    pub fn feed(&mut self, map: &DigitMap, symbol: u8, now: Time, timers: Option<&DigitTimers>) -> Match {
+        if !self.begun {
+            self.begin(map);
+        }
+        self.step(map, symbol);
+        self.close(map);
+        let result = self.judge(map);
+        if result != Match::Partial {
+            self.reset();
+            return result;
+        }
+        self.deadline = match timers {
+            Some(timers) => now + if self.timer_completes(map) { timers.critical } else { timers.partial },
+            None => Time::NEVER,
+        };
+        result
+    }
+
+    /// When to feed `T`; [`Time::NEVER`] before the first digit and without timer.
+    pub fn deadline(&self) -> Time {
+        self.deadline
+    }
+
+    /// Whether a digit was fed since the last end.
+    pub fn has_begun(&self) -> bool {
+        self.begun
+    }
+
+    fn begin(&mut self, map: &DigitMap) {
+        self.begun = true;
+        self.active.clear();
+        self.active.resize(map.positions.len().div_ceil(64), 0);
+        let mut first = true;
+        for (place, position) in map.positions.iter().enumerate() {
+            if first {
+                self.set(place);
+            }
+            first = matches!(position, Position::End { .. });
+        }
+        self.close(map);
+    }
+
+    /// Moves every position over `symbol`. From the last to the first, so that what is set is not moved again.
+    fn step(&mut self, map: &DigitMap, symbol: u8) {
+        for place in (0..map.positions.len()).rev() {
+            if !self.take(place) {
+                continue;
+            }
+            if let Some(Position::Symbol { symbols, repeated }) = map.get(place)
+                && symbols.has(symbol)
+            {
+                self.set(if repeated { place } else { place + 1 });
+            }
+        }
+    }
+
+    /// What may be left out may already be behind us.
+    fn close(&mut self, map: &DigitMap) {
+        for place in 0..map.positions.len() {
+            if self.has(place) && matches!(map.get(place), Some(Position::Symbol { repeated: true, .. })) {
+                self.set(place + 1);
+            }
+        }
+    }
+
+    fn judge(&self, map: &DigitMap) -> Match {
+        // How many strings may go on, whether the string in hand is one, and which are complete but yield: how many, and how many of
+        // them go on themselves.
+        let (mut open, mut this_open) = (0, false);
+        let (mut yielding, mut open_and_yielding) = (0, 0);
+        for (place, position) in map.positions.iter().enumerate() {
+            let active = self.has(place);
+            match position {
+                Position::Symbol { .. } => this_open |= active,
+                Position::End { yields: false } if active => return Match::Full,
+                Position::End { .. } => {
+                    open += usize::from(this_open);
+                    yielding += usize::from(active);
+                    open_and_yielding += usize::from(active && this_open);
+                    this_open = false;
+                }
+            }
+        }
+        match (open, yielding) {
+            (0, 0) => Match::None,
+            // It waits for other strings only, not for itself.
+            (open, 1..) if open == 0 || (open == 1 && open_and_yielding == 1) => Match::Full,
+            _ => Match::Partial,
+        }
+    }
+
+    /// Whether the timer is all that is missing for a match.
+    fn timer_completes(&self, map: &DigitMap) -> bool {
+        // From the last position to the first: whether the string is complete behind it, but for what may be left out.
+        let mut complete = false;
+        for (place, position) in map.positions.iter().enumerate().rev() {
+            match position {
+                Position::End { .. } => complete = true,
+                Position::Symbol { symbols, .. } if complete && symbols.has(b'T') && self.has(place) => return true,
+                Position::Symbol { repeated, .. } => complete &= repeated,
+            }
+        }
+        false
+    }
+
+    fn has(&self, place: usize) -> bool {
+        self.active.get(place / 64).is_some_and(|word| word >> (place % 64) & 1 != 0)
+    }
+
+    fn set(&mut self, place: usize) {
+        if let Some(word) = self.active.get_mut(place / 64) {
+            *word |= 1 << (place % 64);
+        }
+    }
+
+    fn take(&mut self, place: usize) -> bool {
+        let had = self.has(place);
+        if let Some(word) = self.active.get_mut(place / 64) {
+            *word &= !(1 << (place % 64));
+        }
+        had
+    }
+}
+
+#[cfg(test)]
+mod tests;
