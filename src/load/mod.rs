@@ -23,6 +23,8 @@ use crate::proto::agent::{Scenario, Settings, Timers, pattern};
 
 /// Commands are filled with blanks to a multiple of this, so that those of a verb have equal lengths and leave in one run.
 const PAD_TO: usize = 32;
+/// The longest run and the longest call; more is a slip of the pen.
+const DURATION_MAX: Duration = Duration::from_secs(7 * 86_400);
 
 /// Arguments of `tollgate load`.
 #[derive(Clone, Debug, clap::Args)]
@@ -119,9 +121,13 @@ impl Args {
                 bail!("--{name} {probability}: must be from 0.0 to 1.0");
             }
         }
-        let Some(duration) = Duration::try_from_secs_f64(self.duration).ok().filter(|d| !d.is_zero()) else {
-            bail!("--duration {}: must be a number of seconds above 0", self.duration);
+        let Some(duration) = Duration::try_from_secs_f64(self.duration).ok().filter(|d| !d.is_zero() && *d <= DURATION_MAX) else {
+            bail!("--duration {}: must be a number of seconds above 0 and at most {}", self.duration, DURATION_MAX.as_secs());
         };
+        let hold = Duration::from_millis(self.hold);
+        if hold > DURATION_MAX {
+            bail!("--hold {}: must be at most {} ms", self.hold, DURATION_MAX.as_millis());
+        }
         let kind = match (self.rate, self.window) {
             (Some(rate), None) if rate > 0.0 && rate <= 1e8 => Loop::Rate(rate),
             (None, Some(window)) if window > 0 => Loop::Window(window),
@@ -135,8 +141,11 @@ impl Args {
         if self.domain.is_empty() || self.domain.len() > 255 || !self.domain.bytes().all(|b| b.is_ascii_graphic()) {
             bail!("--domain {}: must be 1 to 255 characters without blanks", self.domain);
         }
-        if self.target.iter().any(|target| target.is_ipv4() != self.listen.is_ipv4()) {
-            bail!("--target and --listen must be of one address family");
+        self.check_addresses()?;
+        if let Loop::Window(window) = kind
+            && window > endpoints.len()
+        {
+            bail!("--window {window}: an endpoint has at most one command outstanding, and the pattern has {}", endpoints.len());
         }
         let usable = if self.scenario == ScenarioName::Audit { endpoints.len() } else { endpoints.len() - 1 };
         if self.standing > usable {
@@ -150,7 +159,7 @@ impl Args {
                 endpoints,
                 clearing,
                 scenario: self.scenario.scenario(),
-                hold: Duration::from_millis(self.hold),
+                hold,
                 standing: self.standing,
                 pad_to: PAD_TO,
                 verify: self.verify,
@@ -161,9 +170,31 @@ impl Args {
             seed: self.seed.unwrap_or_else(random_seed),
         })
     }
+
+    fn check_addresses(&self) -> anyhow::Result<()> {
+        for (place, target) in self.target.iter().enumerate() {
+            if target.port() == 0 || target.ip().is_unspecified() || target.ip().is_multicast() {
+                bail!("--target {target}: must be the address and port of one gateway");
+            }
+            if target.is_ipv4() != self.listen.is_ipv4() {
+                let all = if target.is_ipv4() { "0.0.0.0:2727" } else { "[::]:2727" };
+                bail!("--target {target} and --listen {} are of two address families; use, for example, --listen {all}", self.listen);
+            }
+            if self.target[..place].contains(target) {
+                bail!("--target {target}: named twice; the addresses must be different ones");
+            }
+            if *target == self.listen {
+                bail!("--target {target}: is --listen itself");
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Runs the load; the exit code is 0 when no check failed, 1 when one did, 2 when the arguments make no sense.
+///
+/// # Errors
+/// When it cannot listen, or nothing answers at the beginning.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let plan = match args.plan() {
         Ok(plan) => plan,
@@ -213,6 +244,12 @@ mod tests {
     }
 
     #[test]
+    fn both_address_families_can_be_played_to() {
+        let plan = plan("--scenario call --window 4 --duration 1 --target [::1]:2427,[::1]:2428 --listen [::1]:2727").unwrap();
+        assert_eq!(plan.settings.gateway, ["[::1]:2427".parse().unwrap(), "[::1]:2428".parse().unwrap()]);
+    }
+
+    #[test]
     fn senseless_arguments_are_refused() {
         for (line, word) in [
             ("--scenario call --duration 1", "--rate"),
@@ -222,7 +259,21 @@ mod tests {
             ("--scenario call --window 4 --duration 1 --loss 1.5", "--loss"),
             ("--scenario call --window 4 --duration 1 --endpoints ds/*", "--endpoints"),
             ("--scenario call --window 4 --duration 1 --endpoints a[1-4] --standing 4", "--standing"),
-            ("--scenario call --window 4 --duration 1 --target [::1]:2427", "family"),
+            ("--scenario call --window 4 --duration 1 --target [::1]:2427", "--listen [::]:2727"),
+            ("--scenario call --window 4 --duration 1 --target 127.0.0.1:1,127.0.0.1:2,127.0.0.1:1", "127.0.0.1:1: named twice"),
+            ("--scenario call --window 4 --duration 1 --target 127.0.0.1:2727", "is --listen itself"),
+            ("--scenario call --window 4 --duration 1 --target 0.0.0.0:2427", "one gateway"),
+            ("--scenario call --window 4 --duration 1 --target 127.0.0.1:0", "one gateway"),
+            ("--scenario call --window 4 --duration 1 --target nowhere:2427", "--target"),
+            ("--scenario call --window 0 --duration 1", "--window, above 0"),
+            ("--scenario call --window 99999999999 --duration 1", "the pattern has 672"),
+            ("--scenario call --rate NaN --duration 1", "--rate NaN"),
+            ("--scenario call --rate inf --duration 1", "--rate inf"),
+            ("--scenario call --rate -1 --duration 1", "-1"),
+            ("--scenario call --rate 1 --duration 1e300", "--duration"),
+            ("--scenario call --rate 1 --duration 1000000", "at most 604800"),
+            ("--scenario call --rate 1 --duration 1 --hold 18446744073709551615", "--hold"),
+            ("--scenario call --rate 1 --duration 1 --endpoints a[1-3,2]", "--endpoints a[1-3,2]: an endpoint is named twice"),
             ("--scenario rest --window 4 --duration 1", "rest"),
         ] {
             let error = plan(line).expect_err(line);

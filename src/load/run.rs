@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 
 use super::clock::{Clock, CpuTime};
 use super::pace::Pace;
@@ -12,7 +12,7 @@ use super::report::{Facts, Recorder};
 use super::sender::{Faults, Sender, is_unreachable};
 use super::socket::LoadSocket;
 use super::{Args, Plan};
-use crate::proto::agent::{Agent, Phase};
+use crate::proto::agent::{Agent, Failure, Observer, Phase};
 use crate::proto::base::{Rng, Time};
 
 /// While the last command is younger than this its answer is waited for by spinning: waking up takes longer than the answer.
@@ -22,6 +22,10 @@ const WAKE: Duration = Duration::from_micros(80);
 /// Sleeps shorter than this are spun through.
 const SLEEP_MIN: Duration = Duration::from_micros(50);
 const PROGRESS: Duration = Duration::from_secs(1);
+/// A gateway that says nothing for so long before the schedule begins is not there: each command has been repeated four times by then.
+const OPENING_SILENCE: Duration = Duration::from_secs(4);
+/// After a signal calls are ended as long as the gateway answers; so long it may be silent.
+const STOP_SILENCE: Duration = Duration::from_secs(1);
 
 /// Runs the plan to its end, or to SIGINT or SIGTERM, after which calls are ended as well.
 pub(super) fn run(args: &Args, plan: &Plan) -> anyhow::Result<(Recorder, Facts)> {
@@ -44,6 +48,7 @@ pub(super) fn run(args: &Args, plan: &Plan) -> anyhow::Result<(Recorder, Facts)>
         stop,
         busy: Duration::ZERO,
         last_sent: Time::ZERO,
+        unreachable: None,
         started: Time::ZERO,
         next_progress: Time::ZERO + PROGRESS,
     };
@@ -105,6 +110,8 @@ struct Generator {
     /// Time of turns that had something to do.
     busy: Duration,
     last_sent: Time,
+    /// What the network said last of an address that cannot be reached.
+    unreachable: Option<std::io::ErrorKind>,
     /// When the schedule began; the loop before that.
     started: Time,
     next_progress: Time,
@@ -113,8 +120,14 @@ struct Generator {
 impl Generator {
     fn run(&mut self, plan: &Plan) -> anyhow::Result<Measured> {
         while self.agent.phase() < Phase::Running {
+            let silent = self.clock.now().since(self.agent.heard());
             if self.stop.load(Ordering::Relaxed) {
+                if self.agent.heard() == Time::ZERO {
+                    bail!("stopped before anything had answered at {}", addresses(plan));
+                }
                 self.agent.wind_down();
+            } else if silent > OPENING_SILENCE && self.agent.in_flight() > 0 {
+                bail!("nothing answers at {}{}", addresses(plan), self.why_unreachable());
             }
             self.turn(None)?;
         }
@@ -123,10 +136,28 @@ impl Generator {
             self.run_schedule(plan, &mut measured)?;
         }
         self.agent.wind_down();
+        let mut stopped = None;
         while self.agent.phase() != Phase::Done {
+            let now = self.clock.now();
+            if self.stop.load(Ordering::Relaxed) {
+                let stopped = *stopped.get_or_insert(now);
+                if now.since(stopped.max(self.agent.heard())) > STOP_SILENCE {
+                    self.recorder.failed(Failure::Silent, b"");
+                    break;
+                }
+            }
             self.turn(None)?;
         }
         Ok(measured)
+    }
+
+    /// What the network says, in words to go behind an address.
+    fn why_unreachable(&self) -> &'static str {
+        match self.unreachable {
+            None => "",
+            Some(std::io::ErrorKind::ConnectionRefused) => ": connection refused (ECONNREFUSED), no gateway listens there",
+            Some(_) => ": the network says it cannot be reached",
+        }
     }
 
     fn run_schedule(&mut self, plan: &Plan, measured: &mut Measured) -> anyhow::Result<()> {
@@ -166,7 +197,8 @@ impl Generator {
             };
             agent.poll(now, &mut out, recorder);
             self.sender.flush(&mut self.socket);
-            if let Some(address) = self.sender.unreachable.take() {
+            if let Some((address, why)) = self.sender.unreachable.take() {
+                self.unreachable = Some(why);
                 self.agent.handle_unreachable(address);
             }
         }
@@ -197,6 +229,7 @@ impl Generator {
             Ok(count) => Ok(count),
             Err(e) if matches!(e.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::Interrupted) => Ok(0),
             Err(e) if is_unreachable(&e) => {
+                self.unreachable = Some(e.kind());
                 while let Some(address) = socket.take_unreachable() {
                     agent.handle_unreachable(address);
                 }
@@ -241,6 +274,11 @@ impl Generator {
             eprintln!("{what} ({to}): {} commands outstanding, {} repeated", agent.in_flight(), agent.transactions().repeats());
         }
     }
+}
+
+/// The gateway's addresses, for a message.
+fn addresses(plan: &Plan) -> String {
+    plan.settings.gateway.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
 }
 
 #[cfg(test)]

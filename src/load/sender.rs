@@ -66,8 +66,8 @@ pub struct Sender {
     pub calls: u64,
     /// Datagrams dropped because the kernel would not take them.
     pub dropped: u64,
-    /// The latest address the kernel knew no way to; whoever reads it takes it out.
-    pub unreachable: Option<SocketAddr>,
+    /// The latest address the kernel knew no way to, and what it said; whoever reads it takes it out.
+    pub unreachable: Option<(SocketAddr, io::ErrorKind)>,
 }
 
 /// Whether an error of the network says that an address cannot be reached.
@@ -129,10 +129,10 @@ impl Sender {
                     socket.wait_writable(PATIENCE);
                     patient = false;
                 }
-                // A pending error of an earlier datagram is told instead of sending: send again.
+                // A pending error of an earlier datagram, to whichever address, is told instead of sending: send again.
                 Err(e) if is_unreachable(&e) && patient => patient = false,
                 Err(e) => {
-                    self.unreachable = is_unreachable(&e).then_some(run.to).or(self.unreachable);
+                    self.unreachable = is_unreachable(&e).then(|| (run.to, e.kind())).or(self.unreachable);
                     self.dropped += (run.bytes.len() - at).div_ceil(run.length.max(1)) as u64;
                     break;
                 }

@@ -220,6 +220,11 @@ impl Agent {
         self.phase
     }
 
+    /// When anything came from the gateway last; [`Time::ZERO`]: never.
+    pub fn heard(&self) -> Time {
+        self.heard
+    }
+
     /// Commands outstanding.
     pub fn in_flight(&self) -> usize {
         self.transactions.in_flight()

@@ -22,6 +22,8 @@ pub enum PatternError {
     Character,
     /// More than [`ENDPOINTS_MAX`] endpoints.
     TooMany,
+    /// Two names are the same.
+    Repeated,
 }
 
 impl fmt::Display for PatternError {
@@ -32,6 +34,7 @@ impl fmt::Display for PatternError {
             PatternError::Range => "brackets must hold numbers or ascending ranges, such as [1-24] or [1,3,5-7]",
             PatternError::Character => "a pattern holds no blank, '@', '$' or '*'; use ranges such as [1-24]",
             PatternError::TooMany => "more than 1,000,000 endpoints",
+            PatternError::Repeated => "an endpoint is named twice",
         })
     }
 }
@@ -72,6 +75,11 @@ fn expand_names(pattern: &str) -> Result<Vec<String>, PatternError> {
     names.iter_mut().for_each(|name| name.push_str(rest));
     if names.iter().any(|name| name.is_empty() || name.len() > NAME_MAX) {
         return Err(PatternError::Length);
+    }
+    let mut sorted: Vec<&str> = names.iter().map(String::as_str).collect();
+    sorted.sort_unstable();
+    if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
+        return Err(PatternError::Repeated);
     }
     Ok(names)
 }
@@ -128,6 +136,8 @@ mod tests {
             ("ds/*", PatternError::Character),
             ("[1-4000000000]", PatternError::TooMany),
             ("[1-999999][1-2]", PatternError::TooMany),
+            ("a[1-3,2]", PatternError::Repeated),
+            ("a[1,11][1,11]", PatternError::Repeated),
         ] {
             assert_eq!(expand(pattern), Err(error), "{pattern}");
         }

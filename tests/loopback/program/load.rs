@@ -1,9 +1,11 @@
 //! `tollgate load` against the gateway, in every layout of cores (must hold 1 and 2).
 
-use super::gateway::{Gateway, PROGRAM, SOON, Tuning, eventually};
+use super::gateway::{Gateway, PROGRAM, SOON, Tuning, Watch, eventually, signal_to};
 use serde_json::Value;
-use std::net::SocketAddr;
-use std::process::{Command, Output, Stdio};
+use std::io::{BufRead, BufReader};
+use std::net::{SocketAddr, UdpSocket};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
 /// `tollgate load` about this gateway, with more arguments.
 pub fn load(gateway: &Gateway, arguments: &str) -> Command {
@@ -79,4 +81,61 @@ fn mixed_and_closed_loops_pass_too() {
     let wrong = load(&gateway, "--scenario call --rate 0 --duration 1").output().unwrap();
     assert_eq!(wrong.status.code(), Some(2));
     gateway.assert_sound();
+}
+
+/// Nobody there, or somebody who says nothing: that is said within seconds, with what the network says of it.
+#[test]
+fn a_load_without_a_gateway_says_so() {
+    let (addresses, socket) = (Tuning::new().addresses, UdpSocket::bind("127.0.0.1:0").unwrap());
+    let (nobody, silent) = (addresses.gateway(), socket.local_addr().unwrap());
+    let arguments = "--scenario call --rate 100 --duration 1";
+    let refused = load_between(&[nobody], addresses.agent(), arguments).spawn().unwrap();
+    let unanswered = load_between(&[silent], addresses.stranger(), arguments).spawn().unwrap();
+    for (load, words) in [
+        (refused, format!("nothing answers at {nobody}: connection refused (ECONNREFUSED)")),
+        (unanswered, format!("nothing answers at {silent}\n")),
+    ] {
+        let watch = Watch::start();
+        let output = load.wait_with_output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{error}");
+        assert!(error.contains(&words) && output.stdout.is_empty(), "{error}");
+        assert!(watch.elapsed() < Duration::from_secs(15), "{:?}", watch.elapsed());
+    }
+}
+
+/// A signal ends the load before anything has answered, while it runs, and while calls are ended though the gateway is gone.
+#[test]
+fn a_signal_ends_a_load_in_every_phase() {
+    let tuning = Tuning::new();
+    let arguments = "--scenario call --rate 100 --duration 600 --standing 10";
+    let mut opening = load_between(&[tuning.addresses.gateway()], tuning.addresses.agent(), arguments).spawn().unwrap();
+    wait_for("clearing the endpoints", &mut opening);
+    assert_eq!(terminate(opening), (Some(1), false));
+
+    let mut gateway = Gateway::start(tuning);
+    let mut running = load(&gateway, arguments).spawn().unwrap();
+    wait_for("failed checks", &mut running);
+    assert_eq!(terminate(running), (Some(0), true), "calls are ended, and every check holds");
+
+    let mut orphan = load(&gateway, arguments).spawn().unwrap();
+    wait_for("failed checks", &mut orphan);
+    gateway.signal(libc::SIGKILL);
+    gateway.wait(SOON);
+    assert_eq!(terminate(orphan), (Some(1), true));
+}
+
+/// Waits for progress with these words.
+fn wait_for(words: &str, load: &mut Child) {
+    let lines = BufReader::new(load.stderr.as_mut().unwrap()).lines().map_while(Result::ok);
+    assert!(lines.into_iter().any(|line| line.contains(words)), "{words}");
+}
+
+/// Sends SIGTERM: the exit status, and whether there is a report.
+fn terminate(load: Child) -> (Option<i32>, bool) {
+    let watch = Watch::start();
+    signal_to(load.id(), libc::SIGTERM);
+    let output = load.wait_with_output().unwrap();
+    assert!(watch.elapsed() < SOON, "{:?}", watch.elapsed());
+    (output.status.code(), !output.stdout.is_empty())
 }
