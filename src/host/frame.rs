@@ -57,7 +57,7 @@ pub struct Meta {
 pub struct FrameLayout {
     /// Frames per core.
     pub frames: u32,
-    /// Bytes per frame, [`HEADROOM`] included; rounded up to a multiple of 64.
+    /// Bytes per frame, [`HEADROOM`] included. Memory is rounded up to a multiple of 64, the longest datagram is not.
     pub size: u32,
 }
 
@@ -187,6 +187,11 @@ impl FramePool {
         self.region().size
     }
 
+    /// The longest datagram that may be received into a frame, in bytes.
+    pub fn room(&self) -> usize {
+        self.region().room
+    }
+
     /// Writes to every page, so that the kernel places the memory near the calling thread and no page is missing later.
     pub fn touch(&mut self) {
         let region = self.region();
@@ -282,17 +287,20 @@ struct Region {
     heads: Box<[Head]>,
     frames: u32,
     size: usize,
+    /// The longest datagram.
+    room: usize,
 }
 
 impl Region {
     fn new(layout: &FrameLayout) -> io::Result<Region> {
-        let size = (layout.size as usize).max(HEADROOM).next_multiple_of(ALIGNMENT);
+        let room = (layout.size as usize).saturating_sub(HEADROOM);
+        let size = (HEADROOM + room).next_multiple_of(ALIGNMENT);
         let bytes = size * layout.frames as usize;
         if bytes > i32::MAX as usize {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "more than 2^31 bytes of frames for one core"));
         }
         let heads = (0..layout.frames).map(|_| Head::default()).collect();
-        Ok(Region { memory: Memory::new(bytes)?, heads, frames: layout.frames, size })
+        Ok(Region { memory: Memory::new(bytes)?, heads, frames: layout.frames, size, room })
     }
 }
 

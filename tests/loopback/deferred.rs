@@ -60,7 +60,7 @@ impl Deferred {
                 return None;
             }
         };
-        let room = self.pool.frame_size() - HEADROOM;
+        let room = self.pool.room();
         if len > room {
             self.stats.truncated += 1;
             return None;

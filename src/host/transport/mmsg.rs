@@ -291,7 +291,7 @@ impl Receiving {
     /// Receives up to `count` datagrams into the first frames; does not block.
     fn call(&mut self, fd: RawFd, pool: &FramePool, count: usize) -> io::Result<usize> {
         let count = count.min(self.frames.len()).min(BATCH);
-        let space = pool.frame_size() - HEADROOM;
+        let space = pool.room();
         for entry in 0..count {
             let place = &mut self.places[entry];
             place.iov_base = pool.address(self.frames[entry]).wrapping_add(HEADROOM).cast();

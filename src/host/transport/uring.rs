@@ -466,7 +466,7 @@ impl Buffers {
         }
         let Some(memory) = &self.memory else { return };
         let before = self.tail;
-        let size = (pool.frame_size() - KERNEL_START) as u32;
+        let size = (KERNEL_HEADER + pool.room()) as u32;
         while self.provided < self.target {
             let Some(frame) = pool.take() else { break };
             let place = (u32::from(self.tail) & (self.entries - 1)) as usize * mem::size_of::<BufRingEntry>();
