@@ -31,8 +31,9 @@ pub fn ask(socket: &Path, request: &Request, form: Form) -> Result<ExitCode> {
     let stream = UnixStream::connect(socket).map_err(|error| why(socket, &error))?;
     let mut timed = Timed::new(&stream, Clock::new(), WITHIN);
     let failed = |error| anyhow!("operator socket {}: {error}", socket.display());
-    timed.write_line(serde_json::to_vec(request)?).map_err(failed)?;
-    let line = timed.read_line(RESPONSE_MAX).map_err(failed)?;
+    // A gateway that is busy says so without waiting for the request.
+    let sent = timed.write_line(serde_json::to_vec(request)?);
+    let line = timed.read_line(RESPONSE_MAX).map_err(|error| failed(sent.err().unwrap_or(error)))?;
     let response: Response = serde_json::from_slice(&line).context("the gateway's answer cannot be read; is it of another version?")?;
     if let Body::Error(failure) = &response.body {
         bail!("{}", failure.message);

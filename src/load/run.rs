@@ -29,7 +29,9 @@ const STOP_SILENCE: Duration = Duration::from_secs(1);
 
 /// Runs the plan to its end, or to SIGINT or SIGTERM, after which calls are ended as well.
 pub(super) fn run(args: &Args, plan: &Plan) -> anyhow::Result<(Recorder, Facts)> {
-    let socket = LoadSocket::bind(args.listen).with_context(|| format!("cannot listen on {}", args.listen))?;
+    let listen = args.listen;
+    let socket =
+        LoadSocket::bind(listen).with_context(|| format!("cannot play the call agent at {listen} (--listen gives another one)"))?;
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         // The second signal ends the process at once.

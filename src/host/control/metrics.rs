@@ -1,13 +1,14 @@
 //! Metrics: OpenMetrics text over HTTP.
 //!
 //! The text is written by `prometheus-client` from the counters of the cores and what they say of themselves at that moment. The HTTP
-//! around it is small on purpose: a few threads with one connection each, so that a slow collector holds up nobody else, one deadline
-//! for the request and one for the response, `GET /metrics` only.
-//! (A general server has a thread for every connection and no deadlines.)
+//! around it is small on purpose: one deadline for the request and one for the response, `GET /metrics` only; `guests` keeps idle
+//! connections from holding up a collector. (A general server has a thread for every connection and no deadlines.)
 
 use super::Gateway;
+use super::guests::{self, Service};
 use super::protocol::is_retried;
 use crate::host::clock::Clock;
+use crate::host::transport::explain_bind;
 use crate::proto::base::counters::RESPONSE_CODES;
 use crate::proto::base::{Counter, Time};
 use anyhow::{Context, Result};
@@ -29,16 +30,12 @@ use std::time::Duration;
 const HEAD_MAX: usize = 4096;
 /// A request must be there so soon; the response taken so soon.
 const WITHIN: Duration = Duration::from_secs(2);
-/// Connections served at a time; more wait in the listener's queue.
-const WORKERS: usize = 4;
-/// So long nobody is accepted after the system refused to.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
 /// The running server; it ends when dropped.
 pub struct Server {
     address: SocketAddr,
     closing: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<()>>,
+    thread: Option<JoinHandle<()>>,
 }
 
 impl Server {
@@ -47,20 +44,15 @@ impl Server {
     /// # Errors
     /// When it cannot be bound.
     pub fn start(gateway: Arc<Gateway>, address: SocketAddr) -> Result<Server> {
-        let listener = TcpListener::bind(address).with_context(|| format!("metrics.address {address}"))?;
-        let address = listener.local_addr().with_context(|| format!("metrics.address {address}"))?;
+        let about = || format!("metrics.address {address}");
+        let listener = TcpListener::bind(address).map_err(explain_bind).with_context(about)?;
+        let bound = listener.local_addr().with_context(about)?;
         let closing = Arc::new(AtomicBool::new(false));
         let mut registry = Registry::with_prefix("tollgate");
         registry.register_collector(Box::new(Metrics(gateway.clone())));
-        let (registry, listener) = (Arc::new(registry), Arc::new(listener));
-        let mut server = Server { address, closing, threads: Vec::new() };
-        for _ in 0..WORKERS {
-            let (registry, listener, closes, clock) = (registry.clone(), listener.clone(), server.closing.clone(), gateway.clock);
-            let thread = std::thread::Builder::new().name("metrics".into());
-            let thread = thread.spawn(move || accept(clock, &registry, &listener, &closes)).context("no thread for the metrics")?;
-            server.threads.push(thread);
-        }
-        Ok(server)
+        let listen = move || listener.accept().map(|(stream, _)| stream);
+        let thread = guests::accept("metrics", listen, closing.clone(), Collectors { clock: gateway.clock, registry })?;
+        Ok(Server { address: bound, closing, thread: Some(thread) })
     }
 
     /// Where it is.
@@ -72,32 +64,36 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.closing.store(true, Ordering::Release);
-        // Each connection wakes one thread, which then sees that it is to end.
-        let woken = self.threads.iter().all(|_| TcpStream::connect_timeout(&self.address, WITHIN).is_ok());
-        if woken {
-            self.threads.drain(..).for_each(|thread| drop(thread.join()));
+        // The connection wakes the thread, which then sees that it is to end.
+        if TcpStream::connect_timeout(&self.address, WITHIN).is_ok()
+            && let Some(thread) = self.thread.take()
+        {
+            let _ = thread.join();
         }
     }
 }
 
-fn accept(clock: Clock, registry: &Registry, listener: &TcpListener, closing: &AtomicBool) {
-    loop {
-        let stream = listener.accept();
-        if closing.load(Ordering::Acquire) {
-            return;
-        }
-        match stream {
-            // A collector that went away is no fault of ours.
-            Ok((stream, _)) => drop(serve(clock, registry, &stream)),
-            Err(_) => std::thread::park_timeout(ACCEPT_PAUSE),
-        }
-    }
+/// What collectors come for.
+struct Collectors {
+    clock: Clock,
+    registry: Registry,
 }
 
-/// One request, one response.
-fn serve(clock: Clock, registry: &Registry, mut stream: &TcpStream) -> io::Result<()> {
-    let head = read_head(clock, stream)?;
-    let (status, kind, body) = match route(&head) {
+impl Service<TcpStream> for Collectors {
+    fn serve(&self, stream: &TcpStream, asked: &dyn Fn()) {
+        let Ok(head) = read_head(self.clock, stream) else { return };
+        asked();
+        // A collector that went away is no fault of ours.
+        let _ = answer(self.clock, &self.registry, stream, &head);
+    }
+
+    /// The connection ends.
+    fn refuse(&self, _stream: &TcpStream) {}
+}
+
+/// The response to a request with this head.
+fn answer(clock: Clock, registry: &Registry, mut stream: &TcpStream, head: &[u8]) -> io::Result<()> {
+    let (status, kind, body) = match route(head) {
         Ok(()) => {
             let mut body = String::new();
             match text::encode(&mut body, registry) {

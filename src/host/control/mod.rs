@@ -2,11 +2,12 @@
 //! cores, metrics.
 //!
 //! Owns the running configuration and the threads that serve operators. It holds no call state: what it shows it asks the cores for,
-//! with a bounded wait, and a core that is silent is said to be so and left out. Every client has its own thread, bounded in number and
+//! with a bounded wait, and a core that is silent is said to be so and left out. Every guest has its own thread, bounded in number and
 //! time, so that a slow one holds up nobody.
 //!
 //! To drive it: [`Control::new`] binds what operators and collectors connect to; [`Control::run`] returns when the process is to end.
 
+mod guests;
 mod journal;
 mod lead;
 mod lists;

@@ -1,25 +1,24 @@
-//! The operator socket's server: accepts, one bounded thread for each client, rights, one request and one response each.
+//! The operator socket's server: rights, one request and one response for each guest.
 
 use super::Gateway;
+use super::guests::{self, GUESTS_MAX, Service};
 use super::protocol::{Failure, FailureKind, LineError, REQUEST_MAX, Request, Response, Timed};
 use super::socket::{self, Bound};
 use super::view::Body;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Operators served at a time.
-const CLIENTS_MAX: usize = 16;
 /// A request must be there so soon.
 const REQUEST_WITHIN: Duration = Duration::from_secs(5);
 /// A response must be taken so soon.
 const RESPONSE_WITHIN: Duration = Duration::from_secs(20);
-/// So long nobody is accepted after the system refused to.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
+/// A response so short fits into a fresh socket without waiting.
+const REFUSAL_WITHIN: Duration = Duration::from_millis(10);
 
 /// The running server; it ends when dropped.
 pub struct Server {
@@ -32,9 +31,8 @@ impl Server {
     /// Serves `bound`.
     pub fn start(gateway: Arc<Gateway>, bound: Bound) -> Result<Server> {
         let (path, closing) = (bound.path().to_owned(), Arc::new(AtomicBool::new(false)));
-        let closes = closing.clone();
-        let thread = std::thread::Builder::new().name("operator".into());
-        let thread = thread.spawn(move || accept(&gateway, &bound, &closes)).context("no thread for the operator socket")?;
+        let listen = move || bound.listener.accept().map(|(stream, _)| stream);
+        let thread = guests::accept("operators", listen, closing.clone(), Operators(gateway))?;
         Ok(Server { path, closing, thread: Some(thread) })
     }
 
@@ -56,69 +54,31 @@ impl Drop for Server {
     }
 }
 
-fn accept(gateway: &Arc<Gateway>, bound: &Bound, closing: &AtomicBool) {
-    let clients = Arc::new(AtomicUsize::new(0));
-    loop {
-        let stream = bound.listener.accept();
-        if closing.load(Ordering::Acquire) {
-            return;
-        }
-        let Ok((stream, _)) = stream else {
-            std::thread::park_timeout(ACCEPT_PAUSE);
-            continue;
+/// What operators come for.
+struct Operators(Arc<Gateway>);
+
+impl Service<UnixStream> for Operators {
+    fn serve(&self, stream: &UnixStream, asked: &dyn Fn()) {
+        let gateway = &*self.0;
+        let line = Timed::new(stream, gateway.clock, REQUEST_WITHIN).read_line(REQUEST_MAX);
+        asked();
+        let answer = match line {
+            // Whoever only looked whether somebody is here wants no answer.
+            Err(LineError::Cut | LineError::Io(_)) => return,
+            Err(error) => {
+                let limits = format!("a request is one line of less than {REQUEST_MAX} bytes, within {} s", REQUEST_WITHIN.as_secs());
+                let bad = Failure::new(FailureKind::BadRequest, format!("{error}: {limits}"));
+                response(gateway, Vec::new(), Body::Error(bad))
+            }
+            Ok(line) => answer(gateway, stream, &line),
         };
-        let Some(client) = Client::enter(&clients) else {
-            refuse(gateway, &stream);
-            continue;
-        };
-        let gateway = gateway.clone();
-        // Without a thread the stream closes, which the operator sees.
-        let _ = std::thread::Builder::new().name("client".into()).spawn(move || {
-            serve(&gateway, &stream);
-            drop(client);
-        });
+        respond(gateway, stream, &answer, RESPONSE_WITHIN);
     }
-}
 
-/// One of the clients served at a time.
-struct Client(Arc<AtomicUsize>);
-
-impl Client {
-    fn enter(clients: &Arc<AtomicUsize>) -> Option<Client> {
-        // Only the accepting thread counts up.
-        let free = clients.load(Ordering::Acquire) < CLIENTS_MAX;
-        free.then(|| {
-            clients.fetch_add(1, Ordering::AcqRel);
-            Client(clients.clone())
-        })
+    fn refuse(&self, stream: &UnixStream) {
+        let busy = Failure::new(FailureKind::Busy, format!("busy: {GUESTS_MAX} others are connected; try again"));
+        respond(&self.0, stream, &response(&self.0, Vec::new(), Body::Error(busy)), REFUSAL_WITHIN);
     }
-}
-
-impl Drop for Client {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
-/// A response so short fits into a fresh socket without waiting.
-fn refuse(gateway: &Gateway, stream: &UnixStream) {
-    let busy = Failure::new(FailureKind::Busy, format!("{CLIENTS_MAX} operators are being served; try again"));
-    respond(gateway, stream, &response(gateway, Vec::new(), Body::Error(busy)), Duration::from_millis(10));
-}
-
-fn serve(gateway: &Gateway, stream: &UnixStream) {
-    let line = Timed::new(stream, gateway.clock, REQUEST_WITHIN).read_line(REQUEST_MAX);
-    let answer = match line {
-        // Whoever only looked whether somebody is here wants no answer.
-        Err(LineError::Cut | LineError::Io(_)) => return,
-        Err(error) => {
-            let limits = format!("a request is one line of less than {REQUEST_MAX} bytes, within {} s", REQUEST_WITHIN.as_secs());
-            let bad = Failure::new(FailureKind::BadRequest, format!("{error}: {limits}"));
-            response(gateway, Vec::new(), Body::Error(bad))
-        }
-        Ok(line) => answer(gateway, stream, &line),
-    };
-    respond(gateway, stream, &answer, RESPONSE_WITHIN);
 }
 
 fn answer(gateway: &Gateway, stream: &UnixStream, line: &[u8]) -> Response {

@@ -24,7 +24,7 @@ use crate::proto::base::{Counter, Counters, FrameRef, Time};
 
 pub use select::{Choice, Kind, Wanted};
 pub use slots::{SendSlots, Slot};
-pub use socket::{SocketSettings, bind};
+pub use socket::{SocketSettings, bind, explain_bind};
 pub use wake::{Sleeper, Waker};
 
 /// The most datagrams moved by one system call, and a sensible budget for one turn of the loop.

@@ -38,8 +38,22 @@ impl Default for SocketSettings {
 pub fn bind(addresses: &[SocketAddr], settings: &SocketSettings) -> io::Result<Vec<UdpSocket>> {
     addresses
         .iter()
-        .map(|&address| bind_one(address, settings).map_err(|e| io::Error::new(e.kind(), format!("listen address {address}: {e}"))))
+        .map(|&address| {
+            let about = |error: io::Error| io::Error::new(error.kind(), format!("listen address {address}: {}", explain_bind(error)));
+            bind_one(address, settings).map_err(about)
+        })
         .collect()
+}
+
+/// An error of binding, with what to do about it.
+pub fn explain_bind(error: io::Error) -> io::Error {
+    let advice = match error.kind() {
+        io::ErrorKind::AddrInUse => "another gateway or program has it: end that one, or give another address or port",
+        io::ErrorKind::AddrNotAvailable => "no interface of this machine has this address",
+        io::ErrorKind::PermissionDenied => "ports below 1024 need CAP_NET_BIND_SERVICE",
+        _ => return error,
+    };
+    io::Error::new(error.kind(), format!("{error}: {advice}"))
 }
 
 fn bind_one(address: SocketAddr, settings: &SocketSettings) -> io::Result<UdpSocket> {

@@ -89,9 +89,12 @@ fn a_second_gateway_is_refused_what_the_first_one_has() {
     let first = gateway.tuning.addresses;
     let quoted = |address: std::net::SocketAddr| format!("{:?}", address.to_string());
     let port = said(&fails_to_start(&Tuning::new().set("gateway.listen", &format!("[{}]", quoted(first.gateway()))), &[]));
-    assert!(port.contains(&format!("gateway.listen {}", first.gateway())) && port.contains("in use"), "{port}");
+    assert!(
+        port.contains(&format!("gateway.listen {}", first.gateway())) && port.contains("in use") && port.contains("give another address"),
+        "{port}"
+    );
     let metrics = said(&fails_to_start(&Tuning::new().set("metrics.address", &quoted(first.metrics())), &[]));
-    assert!(metrics.contains(&format!("metrics.address {}", first.metrics())) && metrics.contains("in use"), "{metrics}");
+    assert!(metrics.contains(&format!("metrics.address {}", first.metrics())) && metrics.contains("give another address"), "{metrics}");
     let socket = gateway.tuning.socket().display().to_string();
     let operators = said(&fails_to_start(&Tuning::new(), &["--socket", &socket]));
     assert!(operators.contains(&socket) && operators.contains("a running gateway answers there"), "{operators}");

@@ -4,7 +4,9 @@ use super::agent::Agent;
 use super::gateway::{Gateway, PROGRAM, SOON, Tuning, Watch, eventually};
 use serde_json::Value;
 use std::fs;
+use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::net::UnixStream;
 use std::process::Command;
 use std::time::Duration;
 
@@ -47,6 +49,19 @@ fn nobody_answers_where_no_gateway_runs() {
     let output = Command::new(PROGRAM).args(["show", "cores", "--socket", "/nowhere/tollgate.sock"]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains("no gateway is running"), "{output:?}");
+}
+
+/// Two hundred who connect and say nothing keep nobody out; each is told why it was sent away.
+#[test]
+fn idle_operators_make_room() {
+    let gateway = Gateway::start(Tuning::new());
+    let mut idle: Vec<_> = (0..200).map(|_| UnixStream::connect(gateway.tuning.socket()).unwrap()).collect();
+    for _ in 0..5 {
+        assert_eq!(gateway.rows(&["cores"]).len(), 1);
+    }
+    let mut told = String::new();
+    idle[0].read_to_string(&mut told).unwrap();
+    assert!(told.contains("busy"), "{told}");
 }
 
 #[test]
