@@ -23,6 +23,7 @@ use tollgate::host::cores::{Pulse, ToCore};
 use tollgate::host::transport::{Kind, Slot, Stats, Transport, Waker};
 use tollgate::proto::base::{FrameRef, Time};
 use tollgate::proto::core::exercise::{self, Lone};
+use tollgate::proto::overload::Levels;
 use tollgate::proto::trunk::{FacilityKind, FacilityPlan};
 
 const WINDOW: usize = 256;
@@ -100,7 +101,7 @@ fn lone(now: Time) -> Lone {
     settings.agents[0].addresses.push([127, 0, 0, 1].into());
     settings.timers.history = T_HIST;
     // On a shared machine the core loses its CPU for milliseconds at a time: no reason to refuse calls here.
-    (settings.overload_enter, settings.overload_leave) = (Duration::from_secs(60), Duration::from_secs(30));
+    settings.overload = Levels { enter: Duration::from_secs(60), exit: Duration::from_secs(30) };
     let card = exercise::card(&plan, [192, 0, 2, 20].into(), 2688, 1);
     let mut lone = Lone::new(plan, settings, Box::new(card), 1, now);
     assert!(lone.restart(), "the restart is told and answered");

@@ -7,11 +7,10 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate::proto::aggregate::Forms;
 use tollgate::proto::base::{AgentId, CoreId, Counters, FrameRef, Time};
 use tollgate::proto::core::{Boot, Core, Envelope, Frames, Origin, Outside, Turn};
-use tollgate::proto::endpoint::{Encoding, Law};
-use tollgate::proto::plan::{AgentSettings, Limits, Plan, Settings, SpanPlan, Timers};
+use tollgate::proto::endpoint::Law;
+use tollgate::proto::plan::{AgentSettings, Limits, Plan, Settings, SpanPlan};
 use tollgate::proto::trunk::{Facility, FacilityKind, FacilityPlan, SimCard, SimulatedPlan, SpanIndex, Topology};
 
 thread_local! {
@@ -187,48 +186,9 @@ fn bench() -> Bench {
             own_commands: 32,
         },
     };
-    let agent = AgentSettings {
-        name: "ca1".into(),
-        entity: "ca1@[192.0.2.1]:2727".into(),
-        domains: Vec::new(),
-        addresses: vec![AGENT.ip()],
-        any_address: false,
-        notify: vec![AGENT],
-        forms: Forms::default(),
-        ranges: false,
-        same_content: false,
-        refuse_while_restarting: false,
-        max_response: 4000,
-        delete_on_failure: false,
-    };
-    let (s, ms) = (Duration::from_secs, Duration::from_millis);
-    let settings = Settings {
-        agents: vec![agent],
-        encodings: [&b"PCMU"[..], b"PCMA"].into_iter().filter_map(Encoding::by_name).collect(),
-        timers: Timers {
-            history: s(30),
-            max: s(20),
-            max1: 5,
-            max2: 7,
-            rto_initial: ms(200),
-            rto_min: ms(100),
-            rto_max: s(4),
-            long_transaction: s(5),
-            transaction_limit: s(10),
-            provisional_after: ms(200),
-            vote: ms(500),
-            max_waiting_delay: Some(Duration::ZERO),
-            disconnected_initial: s(15),
-            disconnected_min: s(15),
-            disconnected_max: s(600),
-            alarm_declare: ms(2500),
-            alarm_clear: s(10),
-            alarm_merge: ms(200),
-            shutdown_grace: s(5),
-        },
-        overload_enter: ms(20),
-        overload_leave: ms(5),
-    };
+    let agent = AgentSettings { delete_on_failure: false, ..AgentSettings::at("ca1", AGENT) };
+    let mut settings = Settings::new(vec![agent]);
+    settings.timers.max_waiting_delay = Some(Duration::ZERO);
     let now = Time::from_millis(1000);
     let boot = Boot {
         core: CoreId(0),

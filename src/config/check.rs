@@ -445,7 +445,7 @@ mod tests {
         );
         let slip = ("history_rate", "history_rate = 500000");
         refused(&[slip, ("history_bytes", "history_bytes = 4096")], "must be at most 139810: 16GiB of history a core");
-        refused(&[("leave", "leave = \"20ms\"")], "must be below overload.enter = 20ms");
+        refused(&[("leave", "leave = \"50ms\"")], "must be below overload.enter = 50ms");
     }
 
     #[test]

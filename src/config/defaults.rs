@@ -217,7 +217,8 @@ register! {
         tdmin: Duration = (seconds(15)) in seconds(1)..=seconds(600); reload
         /// Tdmax: the wait of a disconnected endpoint doubles up to this (RFC 3435 4.4.7).
         tdmax: Duration = (seconds(600)) in seconds(1)..=seconds(3600); reload
-        /// A defect becomes a failure after this long; RFC 4805 3.4.4 and RFC 3896 2.4.3 allow 2 to 10 s, 2.5 s is the custom.
+        /// A defect becomes a failure after this long; RFC 4805 3.4.4 and RFC 3896 2.4.3 allow 2 to 10 s, 2.5 s is the custom. RAI has
+        /// times of its own, which are fixed: on a T1 or E1 0.5 s, and 1 s without it; on a T3 none.
         alarm_declare: Duration = (millis(2500)) in seconds(2)..=seconds(10); reload
         /// A failure ends after this long without the defect; up to 20 s are allowed, and a T3 must take 10 s (RFC 3896 2.4.3).
         alarm_clear: Duration = (seconds(10)) in Duration::ZERO..=seconds(20); reload
@@ -250,10 +251,11 @@ register! {
 
     /// When new calls are turned away to keep the ones that are up.
     Overload = "overload" {
-        /// New calls are refused (409) when commands waited this long before they were handled: a tenth of the agent's first repeat.
-        enter: Duration = (millis(20)) in millis(1)..=seconds(2); reload
+        /// New calls are refused (409) when commands waited this long before they were handled: a quarter of the agent's first repeat.
+        /// Lower is no use on a machine that does other things too: there a core waits 20 ms for its CPU without any overload.
+        enter: Duration = (millis(50)) in millis(1)..=seconds(2); reload
         /// New calls are taken again when the wait fell below this.
-        leave: Duration = (millis(5)) in micros(100)..=seconds(2); reload
+        leave: Duration = (millis(10)) in micros(100)..=seconds(2); reload
     }
 
     /// The Unix socket behind `tollgate show`, `block`, `reload` and the like.

@@ -5,13 +5,14 @@ use super::core_loop::{CoreLoop, Exit, Outbox, Spin, guard};
 use super::cores::{CorePort, Cores, Pulse, REQUESTS};
 use super::frame::{FrameLayout, FramePool, FrameTable, HEADROOM};
 use super::transport::wake::{self, Sleeper};
-use super::transport::{Choice, Kind, SocketSettings, TransportSettings, Wanted, bind};
+use super::transport::{Choice, Kind, SocketSettings, TransportSettings, Wanted, bind, explain_bind};
 use super::{cpu, entropy, ring};
 use crate::config::{self, BusyPoll, Config, CpuFacts, Duplicates, RestartPending, Role, RsipForm, Sources, SpanKind, TransportKind};
 use crate::proto::aggregate::{Forms, Widest};
 use crate::proto::base::{CoreId, Counters};
 use crate::proto::core::{Boot, Core};
 use crate::proto::endpoint::{Blobs, Encoding, Law};
+use crate::proto::overload::Levels;
 use crate::proto::plan::{AgentSettings, Limits, Plan, Settings, SpanPlan, Timers};
 use crate::proto::trunk::{Facility, FacilityKind, FacilityPlan, SimCard, SimulatedPlan, Topology};
 use anyhow::{Context, Result, anyhow, bail};
@@ -144,7 +145,7 @@ fn check_free(listen: &[SocketAddr]) -> Result<()> {
         while let Err(error) = UdpSocket::bind(address) {
             tries += 1;
             if error.kind() != std::io::ErrorKind::AddrInUse || tries == TRIES {
-                return Err(error).with_context(|| format!("gateway.listen {address}"));
+                return Err(explain_bind(error)).with_context(|| format!("gateway.listen {address}"));
             }
             std::thread::sleep(PAUSE);
         }
@@ -376,8 +377,7 @@ pub fn settings(config: &Config) -> Settings {
             alarm_merge: timers.alarm_merge,
             shutdown_grace: timers.shutdown_grace,
         },
-        overload_enter: config.overload.enter,
-        overload_leave: config.overload.leave,
+        overload: Levels { enter: config.overload.enter, exit: config.overload.leave },
     }
 }
 
@@ -408,5 +408,18 @@ fn agent(agent: &config::Agent) -> AgentSettings {
         refuse_while_restarting: agent.restart_pending == RestartPending::Refuse,
         max_response: agent.max_response as usize,
         delete_on_failure: agent.dlcx_on_failure,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_machines_default_to_what_the_built_in_file_says() {
+        let of_file = settings(&Config::default_embedded());
+        let plain = Settings::new(of_file.agents.clone());
+        let timers = Timers { max_waiting_delay: of_file.timers.max_waiting_delay, ..plain.timers };
+        assert_eq!(of_file, Settings { timers, ..plain });
     }
 }

@@ -4,7 +4,7 @@ use crate::proto::aggregate::Forms;
 use crate::proto::base::{AgentId, CoreId, EndpointIndex, TransactionId};
 use crate::proto::codec::mgcp::Domain;
 use crate::proto::codec::mgcp::NotifiedEntity;
-use crate::proto::endpoint::{Encodings, Law, OwnedSpan};
+use crate::proto::endpoint::{Encoding, Encodings, Law, OwnedSpan};
 use crate::proto::overload::Levels;
 use crate::proto::transaction::{self, history, outgoing};
 use crate::proto::trunk::{Topology, placement};
@@ -83,10 +83,8 @@ pub struct Settings {
     pub encodings: Encodings,
     /// Timers.
     pub timers: Timers,
-    /// Sojourn above which new calls are refused.
-    pub overload_enter: Duration,
-    /// Sojourn below which they are taken again.
-    pub overload_leave: Duration,
+    /// When new calls are refused.
+    pub overload: Levels,
 }
 
 /// One agent.
@@ -251,7 +249,53 @@ impl Timers {
     }
 }
 
+impl Default for Timers {
+    /// Those of the built-in tuning file.
+    fn default() -> Timers {
+        let (s, ms) = (Duration::from_secs, Duration::from_millis);
+        Timers {
+            history: s(30),
+            max: s(20),
+            max1: 5,
+            max2: 7,
+            rto_initial: ms(200),
+            rto_min: ms(100),
+            rto_max: s(4),
+            long_transaction: s(5),
+            transaction_limit: s(10),
+            provisional_after: ms(200),
+            vote: ms(500),
+            max_waiting_delay: None,
+            disconnected_initial: s(15),
+            disconnected_min: s(15),
+            disconnected_max: s(600),
+            alarm_declare: ms(2500),
+            alarm_clear: s(10),
+            alarm_merge: ms(200),
+            shutdown_grace: s(5),
+        }
+    }
+}
+
 impl AgentSettings {
+    /// An agent at one address, without options, known as `name@[address]:port`.
+    pub fn at(name: &str, address: SocketAddr) -> AgentSettings {
+        AgentSettings {
+            name: name.into(),
+            entity: format!("{name}@[{}]:{}", address.ip(), address.port()),
+            domains: Vec::new(),
+            addresses: vec![address.ip()],
+            any_address: false,
+            notify: vec![address],
+            forms: Forms::default(),
+            ranges: false,
+            same_content: false,
+            refuse_while_restarting: false,
+            max_response: SMALLEST_MAX_RESPONSE,
+            delete_on_failure: true,
+        }
+    }
+
     /// Its notified entity at `port`, as written in `N:`; at its provisioned port when that is 0.
     pub fn entity_at(&self, port: u16) -> String {
         match self.entity.rsplit_once(':') {
@@ -262,15 +306,16 @@ impl AgentSettings {
 }
 
 impl Settings {
+    /// G.711 for these agents, with the timers and levels of the built-in tuning file.
+    pub fn new(agents: Vec<AgentSettings>) -> Settings {
+        let encodings = [&b"PCMU"[..], b"PCMA"].into_iter().filter_map(Encoding::by_name).collect();
+        Settings { agents, encodings, timers: Timers::default(), overload: Levels::default() }
+    }
+
     /// The largest response any agent takes, in bytes.
     pub fn largest_response(&self) -> u16 {
         let largest = self.agents.iter().map(|agent| agent.max_response).max().unwrap_or(0);
         largest.clamp(SMALLEST_MAX_RESPONSE, usize::from(LARGEST_DATAGRAM)) as u16
-    }
-
-    /// The levels of the overload detector.
-    pub fn overload(&self) -> Levels {
-        Levels { enter: self.overload_enter, exit: self.overload_leave }
     }
 
     /// The agent that commands from `address`, if any may.

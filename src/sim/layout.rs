@@ -1,11 +1,9 @@
 //! Layouts of cores, and the plan and settings a simulated gateway starts from.
 
-use crate::proto::aggregate::Forms;
 use crate::proto::base::{AgentId, CoreId};
-use crate::proto::endpoint::{Encoding, Law};
-use crate::proto::plan::{AgentSettings, Limits, Plan, Settings, SpanPlan, Timers};
+use crate::proto::endpoint::Law;
+use crate::proto::plan::{AgentSettings, Limits, Plan, Settings, SpanPlan};
 use crate::proto::trunk::{FacilityPlan, Topology};
-use std::time::Duration;
 
 /// Which cores there are and what they do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -81,45 +79,8 @@ pub fn plan(layout: Layout, facilities: &[FacilityPlan]) -> Plan {
 /// Settings with two agents, `ca1` at 192.0.2.1 and `ca2` at 192.0.2.2, and the default timers.
 pub fn settings() -> Settings {
     let agent = |number: u8| AgentSettings {
-        name: format!("ca{number}"),
-        entity: format!("ca{number}@[192.0.2.{number}]:2727"),
         domains: vec![format!("ca{number}.example.net")],
-        addresses: vec![[192, 0, 2, number].into()],
-        any_address: false,
-        notify: vec![([192, 0, 2, number], 2727).into()],
-        forms: Forms::default(),
-        ranges: false,
-        same_content: false,
-        refuse_while_restarting: false,
-        max_response: 4000,
-        delete_on_failure: true,
+        ..AgentSettings::at(&format!("ca{number}"), ([192, 0, 2, number], 2727).into())
     };
-    let (s, ms) = (Duration::from_secs, Duration::from_millis);
-    Settings {
-        agents: vec![agent(1), agent(2)],
-        encodings: [&b"PCMU"[..], b"PCMA"].into_iter().filter_map(Encoding::by_name).collect(),
-        timers: Timers {
-            history: s(30),
-            max: s(20),
-            max1: 5,
-            max2: 7,
-            rto_initial: ms(200),
-            rto_min: ms(100),
-            rto_max: s(4),
-            long_transaction: s(5),
-            transaction_limit: s(10),
-            provisional_after: ms(200),
-            vote: ms(500),
-            max_waiting_delay: None,
-            disconnected_initial: s(15),
-            disconnected_min: s(15),
-            disconnected_max: s(600),
-            alarm_declare: ms(2500),
-            alarm_clear: s(10),
-            alarm_merge: ms(200),
-            shutdown_grace: s(5),
-        },
-        overload_enter: ms(20),
-        overload_leave: ms(5),
-    }
+    Settings::new(vec![agent(1), agent(2)])
 }

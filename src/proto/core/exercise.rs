@@ -4,11 +4,10 @@
 //! core without IO. [`datagrams`] feeds it whatever comes, and says what became of it.
 
 use super::{Administration, Answer, Ask, Boot, Core, Envelope, Frames, Origin, Outside, Request, Turn};
-use crate::proto::aggregate::Forms;
 use crate::proto::base::{AgentId, CoreId, Counter, Counters, EndpointIndex, FrameRef, Time};
 use crate::proto::codec::peek::{self, Peek};
-use crate::proto::endpoint::{Encoding, Law};
-use crate::proto::plan::{AgentSettings, Limits, Plan, Settings, SpanPlan, Timers};
+use crate::proto::endpoint::Law;
+use crate::proto::plan::{AgentSettings, Limits, Plan, Settings, SpanPlan};
 use crate::proto::restart::BlockHow;
 use crate::proto::trunk::{
     Card, CardOrder, Defect, Facility, FacilityKind, FacilityPlan, SimCard, SimulatedPlan, SpanIndex, T3Index, Topology,
@@ -55,48 +54,12 @@ pub fn plan(facilities: &[FacilityPlan], connections: u32, history_entries: u32,
 
 /// Settings with one agent, which does not mind what comes before the restart, and the usual timers.
 pub fn settings() -> Settings {
-    let (s, ms) = (Duration::from_secs, Duration::from_millis);
-    let agent = AgentSettings {
-        name: "ca".into(),
-        entity: format!("ca@[{}]:{}", AGENT.ip(), AGENT.port()),
-        domains: vec!["ca.example.net".into()],
-        addresses: vec![AGENT.ip()],
-        any_address: false,
-        notify: vec![AGENT],
-        forms: Forms::default(),
-        ranges: true,
-        same_content: false,
-        refuse_while_restarting: false,
-        max_response: 4000,
-        delete_on_failure: true,
-    };
-    Settings {
-        agents: vec![agent],
-        encodings: [&b"PCMU"[..], b"PCMA"].into_iter().filter_map(Encoding::by_name).collect(),
-        timers: Timers {
-            history: s(30),
-            max: s(20),
-            max1: 5,
-            max2: 7,
-            rto_initial: ms(200),
-            rto_min: ms(100),
-            rto_max: s(4),
-            long_transaction: s(5),
-            transaction_limit: s(10),
-            provisional_after: ms(200),
-            vote: ms(500),
-            max_waiting_delay: Some(ms(60)),
-            disconnected_initial: s(15),
-            disconnected_min: s(15),
-            disconnected_max: s(600),
-            alarm_declare: ms(2500),
-            alarm_clear: s(10),
-            alarm_merge: ms(200),
-            shutdown_grace: s(5),
-        },
-        overload_enter: ms(20),
-        overload_leave: ms(5),
-    }
+    let mut agent = AgentSettings::at("ca", AGENT);
+    agent.domains.push("ca.example.net".into());
+    agent.ranges = true;
+    let mut settings = Settings::new(vec![agent]);
+    settings.timers.max_waiting_delay = Some(Duration::from_millis(60));
+    settings
 }
 
 /// A simulated card that carries everything in `plan`.

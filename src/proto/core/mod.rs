@@ -118,7 +118,7 @@ impl Core {
         let ordinal = plan.ordinal(core).unwrap_or(0) as u32;
         let outgoing = Outgoing::new(now, &plan.limits.outgoing(ordinal, plan.owners.len() as u32), timers, rng.fork("own"));
         let finals = Finals::new(now, FINALS, timers, rng.fork("finals"));
-        let detector = Detector::new(settings.overload());
+        let detector = Detector::new(settings.overload);
         let lead = (plan.lead() == core).then(|| Box::new(Lead::new(&plan, &settings, rng.fork("restart"), now)));
         Core {
             id: core,
@@ -157,7 +157,7 @@ impl Core {
         self.history.set_timers(timers.t_hist, settings.timers.transaction_limit);
         self.outgoing.set_timers(timers);
         self.finals.set_timers(timers);
-        self.detector.set_levels(settings.overload());
+        self.detector.set_levels(settings.overload);
         if let Some(lead) = &mut self.lead {
             lead.set_settings(&self.plan, &settings, now);
         }

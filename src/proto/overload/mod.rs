@@ -24,8 +24,8 @@ pub struct Levels {
 
 impl Default for Levels {
     fn default() -> Levels {
-        // A call agent repeats after some 200 ms: what waits longer than half of that is about to arrive twice.
-        Levels { enter: Duration::from_millis(100), exit: Duration::from_millis(20) }
+        // A call agent repeats after some 200 ms, so 50 ms leaves room; a scheduler with other work makes a core wait 20 ms.
+        Levels { enter: Duration::from_millis(50), exit: Duration::from_millis(10) }
     }
 }
 
