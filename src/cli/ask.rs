@@ -1,8 +1,8 @@
 //! Asks a running gateway over its operator socket and prints the answer.
 
-use super::render;
+use super::{complain, print, render};
 use anyhow::{Context, Result, anyhow, bail};
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::ExitCode;
@@ -44,17 +44,9 @@ pub fn ask(socket: &Path, request: &Request, form: Form) -> Result<ExitCode> {
     }
     if !response.silent_cores.is_empty() {
         let cores: Vec<_> = response.silent_cores.iter().map(u8::to_string).collect();
-        eprintln!("tollgate: core {} did not answer: what it owns is missing here", cores.join(", "));
+        complain(format_args!("tollgate: core {} did not answer: what it owns is missing here", cores.join(", ")));
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Whoever reads may have seen enough (`| head`): no error then.
-fn print(text: &str) -> Result<()> {
-    match writeln!(std::io::stdout().lock(), "{text}") {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        done => Ok(done?),
-    }
 }
 
 fn why(socket: &Path, error: &std::io::Error) -> anyhow::Error {

@@ -4,7 +4,10 @@ mod ask;
 mod render;
 mod table;
 
+use anyhow::Context;
 use clap::{Parser, Subcommand};
+use std::fmt::Display;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tollgate::config::{self, Config, CpuFacts};
@@ -46,7 +49,8 @@ enum Verb {
         /// What to show.
         #[arg(value_enum)]
         what: What,
-        /// An endpoint, a facility (all below it), or a pattern with `*`.
+        /// Of endpoints and connections: an endpoint, a facility (all below it), or a pattern with `*`. Of the others: the name in the
+        /// first column (of transactions: the agent), or a pattern with `*`.
         name: Option<String>,
         /// Only what is in this state (idle, busy, out, blocked, leaving, down, ...; a wrong word lists them).
         #[arg(long)]
@@ -137,7 +141,7 @@ pub fn main() -> ExitCode {
     let path = cli.config.as_deref();
     match cli.verb {
         Verb::Run => report(run(path, cli.socket, cli.log)),
-        Verb::Check { file } => check(&file),
+        Verb::Check { file } => report(check(&file)),
         Verb::Load(arguments) => report(load::run(arguments)),
         Verb::Show { what, name, state, json } => {
             let form = if json { ask::Form::Json } else { ask::Form::Text };
@@ -180,16 +184,16 @@ fn run(path: Option<&Path>, socket: Option<PathBuf>, log: Option<String>) -> any
     host::run::run(config, path.map(Path::to_owned), socket)
 }
 
-fn check(file: &Path) -> ExitCode {
+fn check(file: &Path) -> anyhow::Result<ExitCode> {
     let facts: CpuFacts = cpu::allowed().into_iter().map(|cpu| (cpu.id, cpu.node)).collect();
     match config::check_file(file, &facts) {
         Ok((_, plan)) => {
-            println!("{plan}");
-            ExitCode::SUCCESS
+            print(&plan.to_string())?;
+            Ok(ExitCode::SUCCESS)
         }
         Err(errors) => {
-            eprintln!("{errors}");
-            ExitCode::from(2)
+            complain(&errors);
+            Ok(ExitCode::from(2))
         }
     }
 }
@@ -212,9 +216,22 @@ fn read(path: Option<&Path>) -> anyhow::Result<Config> {
 /// What went wrong, on standard error.
 fn report(result: anyhow::Result<ExitCode>) -> ExitCode {
     result.unwrap_or_else(|error| {
-        eprintln!("tollgate: {error:#}");
+        complain(format_args!("tollgate: {error:#}"));
         ExitCode::FAILURE
     })
+}
+
+/// A text on standard output. Whoever reads may have seen enough (`| head`): no error then.
+fn print(text: &str) -> anyhow::Result<()> {
+    match writeln!(std::io::stdout().lock(), "{text}") {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error).context("standard output"),
+        _ => Ok(()),
+    }
+}
+
+/// A line on standard error; without anybody who reads it the exit code says enough.
+fn complain(what: impl Display) {
+    let _ = writeln!(std::io::stderr(), "{what}");
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ pub use defaults::{Agent, CORES_MAX, Cores, Gateway, Limits, Log, Metrics, Opera
 pub use diff::{Change, diff};
 pub use document::markdown;
 pub use error::{ConfigError, Errors};
-pub use plan::{CorePlan, CpuFacts, History, Memory, Plan, Role, plan};
+pub use plan::{CorePlan, CpuFacts, History, Memory, Plan, RING_ENTRIES, Role, blob_blocks, plan};
 pub use types::*;
 pub use valid::{Config, Layout, Line, Span};
 pub use value::{Auto, Bytes};

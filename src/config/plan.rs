@@ -10,6 +10,13 @@ use super::types::{BusyPoll, Card, TransportKind};
 use super::valid::{Config, Layout, Line};
 use super::value::{Auto, Bytes, Written, duration_text, words};
 use crate::proto::base::CoreId;
+use crate::proto::endpoint::{Blobs, Endpoints, PoolLimits};
+use crate::proto::transaction::history::index_bytes;
+
+/// Entries of the ring between two cores.
+pub const RING_ENTRIES: usize = 1024;
+/// One entry is a cache line.
+const RING_ENTRY_BYTES: usize = 64;
 
 /// What the plan needs to know about the machine.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -41,17 +48,21 @@ words! {
 /// Memory set aside for one core at the start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Memory {
-    /// Kept responses: rate x T-HIST x bytes.
+    /// Endpoints, and room for all their connections with what is kept of the far ends.
+    pub endpoints: u64,
+    /// Kept responses, rate x T-HIST x bytes, with their index.
     pub history: u64,
     /// Receive and send frames.
     pub frames: u64,
+    /// Rings to the other cores.
+    pub rings: u64,
     /// Receive buffers of its sockets, in the kernel.
     pub sockets: u64,
 }
 
 impl Memory {
     fn total(self) -> u64 {
-        self.history.saturating_add(self.frames).saturating_add(self.sockets)
+        [self.endpoints, self.history, self.frames, self.rings, self.sockets].into_iter().fold(0, u64::saturating_add)
     }
 }
 
@@ -139,8 +150,8 @@ pub fn plan(config: &Config, facts: &CpuFacts) -> Result<Plan, Errors> {
 
     let mut cores: Vec<CorePlan> = Vec::with_capacity(roles.len());
     for (i, (role, (cpu, node))) in roles.iter().zip(cpus).enumerate() {
-        let memory = memory(config, *role, &history);
         let core = CoreId(i as u8);
+        let memory = Memory::default();
         cores.push(CorePlan { core, role: *role, cpu, node, lines: Vec::new(), endpoints: 0, connections: 0, memory });
     }
     let owners = roles.iter().filter(|role| **role != Role::Transport).count();
@@ -154,6 +165,10 @@ pub fn plan(config: &Config, facts: &CpuFacts) -> Result<Plan, Errors> {
     for core in cores.iter_mut().filter(|core| core.role != Role::Transport) {
         let every = core.endpoints.saturating_mul(config.limits.connections_per_endpoint.into());
         core.connections = config.limits.connections.fixed().copied().unwrap_or(every);
+    }
+    let others = cores.len() as u64 - 1;
+    for core in &mut cores {
+        core.memory = memory(config, core, others, &history);
     }
     let notes = notes(config, facts, &cores);
     let (transport, busy_poll) = (config.transport.kind, config.cores.busy_poll);
@@ -241,16 +256,26 @@ fn place(cores: &Cores, pool: &[(u16, u16)], count: usize) -> Vec<(u16, u16)> {
     pool.iter().skip(skip).cycle().take(count).copied().collect()
 }
 
-fn memory(config: &Config, role: Role, history: &History) -> Memory {
+fn memory(config: &Config, core: &CorePlan, others: u64, history: &History) -> Memory {
     let transport = &config.transport;
     let receive = u64::from(transport.receive_frames) * u64::from(transport.receive_frame_bytes);
     let send = u64::from(transport.send_frames) * u64::from(transport.send_frame_bytes);
     let sockets = transport.receive_buffer.0.saturating_mul(config.gateway.listen.len() as u64);
-    match role {
-        Role::Both => Memory { history: history.octets(), frames: receive + send, sockets },
-        Role::Transport => Memory { history: 0, frames: receive + send, sockets },
-        Role::Shard => Memory { history: history.octets(), frames: send, sockets: 0 },
+    let pools = PoolLimits { connections: core.connections, blob_blocks: blob_blocks(core.connections, core.endpoints), entities: 0 };
+    let rings = others * (RING_ENTRIES * RING_ENTRY_BYTES) as u64;
+    let endpoints = Endpoints::memory(core.endpoints, &pools);
+    let history = history.octets().saturating_add(index_bytes(history.responses()));
+    match core.role {
+        Role::Both => Memory { endpoints, history, frames: receive + send, rings, sockets },
+        Role::Transport => Memory { endpoints: 0, history: 0, frames: receive + send, rings, sockets },
+        Role::Shard => Memory { endpoints, history, frames: send, rings, sockets: 0 },
     }
+}
+
+/// Blocks for the byte strings of so many connections and endpoints: two for a remote description, and as many again for digit maps
+/// and names.
+pub fn blob_blocks(connections: u32, endpoints: u32) -> u32 {
+    connections.saturating_mul(Blobs::blocks_for(400)).saturating_add(endpoints.saturating_mul(2)).saturating_add(1024)
 }
 
 fn notes(config: &Config, facts: &CpuFacts, cores: &[CorePlan]) -> Vec<String> {
@@ -338,8 +363,9 @@ impl fmt::Display for Plan {
         writeln!(f, "history {rate}/s x {t_hist} x {bytes} = {} for each core with endpoints", mib(self.history.octets()))?;
         let total = self.cores.iter().map(|core| core.memory);
         let sum = |part: fn(Memory) -> u64| mib(total.clone().fold(0, |sum, memory| sum.saturating_add(part(memory))));
-        let (all, history, frames, sockets) = (sum(Memory::total), sum(|m| m.history), sum(|m| m.frames), sum(|m| m.sockets));
-        writeln!(f, "memory {all}: history {history}, frames {frames}, socket buffers {sockets}")?;
+        let (all, endpoints, history) = (sum(Memory::total), sum(|m| m.endpoints), sum(|m| m.history));
+        let (frames, rings, sockets) = (sum(|m| m.frames), sum(|m| m.rings), sum(|m| m.sockets));
+        writeln!(f, "memory {all}: endpoints {endpoints}, history {history}, frames {frames}, rings {rings}, socket buffers {sockets}")?;
         self.notes.iter().try_for_each(|note| writeln!(f, "note: {note}"))
     }
 }
@@ -456,6 +482,17 @@ mod tests {
         let text = |core: usize| lines_text(&plan.cores[core].lines);
         assert_eq!((text(3), text(7)), ("ds/ds1-3 ds/ds3-1-9/ds1-3,17".into(), "ds/e1-7 ds/ds3-1-9/ds1-7,21".into()));
         assert_eq!(lines_text(&[]), "-");
+    }
+
+    #[test]
+    fn memory_grows_with_endpoints_connections_and_cores() {
+        let of = |change: fn(&mut Config)| planned(change, &[0; 4]).cores[0].memory;
+        let one = of(|c| c.cores.both = Auto::Fixed(1));
+        assert!(one.endpoints > 672 * 100 + 2688 * 500 && one.rings == 0, "{one:?}");
+        assert!(of(|c| (c.cores.both, c.limits.connections_per_endpoint) = (Auto::Fixed(1), 1)).endpoints < one.endpoints / 2);
+        let four = of(|c| c.cores.both = Auto::Fixed(4));
+        assert_eq!((four.rings, four.frames, four.history), (3 * 65_536, one.frames, one.history));
+        assert!(one.history > 20_000 * 30 * 256, "with the index");
     }
 
     #[test]

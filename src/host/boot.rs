@@ -11,7 +11,7 @@ use crate::config::{self, BusyPoll, Config, CpuFacts, Duplicates, RestartPending
 use crate::proto::aggregate::{Forms, Widest};
 use crate::proto::base::{CoreId, Counters};
 use crate::proto::core::{Boot, Core};
-use crate::proto::endpoint::{Blobs, Encoding, Law};
+use crate::proto::endpoint::{Encoding, Law};
 use crate::proto::overload::Levels;
 use crate::proto::plan::{AgentSettings, Limits, Plan, Settings, SpanPlan, Timers};
 use crate::proto::trunk::{Facility, FacilityKind, FacilityPlan, SimCard, SimulatedPlan, Topology};
@@ -21,8 +21,6 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Entries in the ring between two cores.
-const RING: usize = 1024;
 /// Commands of a core's own outstanding at a time.
 const OWN_COMMANDS: u32 = 2048;
 /// Commands that wait at a time, per core.
@@ -213,7 +211,7 @@ impl Parts {
         let mut inboxes: Vec<Vec<_>> = (0..cores).map(|_| Vec::new()).collect();
         for (from, outboxes) in outboxes.iter_mut().enumerate() {
             for to in (0..cores).filter(|&to| to != from) {
-                let (sender, receiver) = ring::pair(RING);
+                let (sender, receiver) = ring::pair(config::RING_ENTRIES);
                 outboxes[to] = Some(Outbox { ring: sender, waker: wakers[to].clone() });
                 inboxes[to].push((CoreId(from as u8), receiver));
             }
@@ -327,8 +325,7 @@ pub(super) fn plan(config: &Config, layout: &config::Plan) -> Result<Plan> {
     let limits = Limits {
         connections,
         connections_per_endpoint: config.limits.connections_per_endpoint,
-        // Two blocks for a remote description, and as many again for digit maps and names.
-        blob_blocks: connections * Blobs::blocks_for(400) + endpoints * 2 + 1024,
+        blob_blocks: config::blob_blocks(connections, endpoints),
         entities: ENTITIES,
         jobs: JOBS,
         datagrams: DATAGRAMS,

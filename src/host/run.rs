@@ -5,6 +5,7 @@ use super::control::{Control, End, Events, Setup};
 use super::cpu;
 use crate::config::{self, Card, Config, CpuFacts};
 use anyhow::{Context, Result, anyhow};
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
@@ -28,7 +29,9 @@ pub fn run(config: Config, path: Option<PathBuf>, socket: Option<PathBuf>) -> Re
     let (cores, clock) = (gateway.cores.clone(), gateway.clock);
     let setup = Setup { cores, config: config.clone(), config_path: path, socket, facts, layout, settings: boot::settings, clock };
     let control = Control::new(setup)?;
-    println!("{}", ready(&config, &gateway, &transport, &control));
+    if let Err(error) = writeln!(std::io::stdout(), "{}", ready(&config, &gateway, &transport, &control)) {
+        tracing::warn!("the gateway is ready, and standard output does not take the line that says so: {error}");
+    }
     let end = control.run(events)?;
     match end {
         End::Asked => gateway.stop(),

@@ -12,6 +12,7 @@ mod run;
 pub mod sender;
 pub mod socket;
 
+use std::io::Write;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -199,15 +200,17 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let plan = match args.plan() {
         Ok(plan) => plan,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            // Without anybody who reads it the exit code says enough.
+            let _ = writeln!(std::io::stderr(), "error: {error:#}");
             return Ok(ExitCode::from(2));
         }
     };
     let (recorder, facts) = run::run(&args, &plan)?;
-    if args.json {
-        println!("{}", report::json(&recorder, &facts));
-    } else {
-        print!("{}", report::table(&recorder, &facts));
+    let report = if args.json { format!("{}\n", report::json(&recorder, &facts)) } else { report::table(&recorder, &facts) };
+    match std::io::stdout().lock().write_all(report.as_bytes()) {
+        // Whoever reads may have seen enough (`| head`).
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => bail!("the report cannot be printed: {error}"),
+        _ => {}
     }
     Ok(if recorder.failures() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -1,5 +1,6 @@
 //! The loop: receive, start what is due, send, and wait.
 
+use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -264,7 +265,7 @@ impl Generator {
         let (agent, seconds) = (&self.agent, now.since(self.started));
         if agent.phase() == Phase::Running {
             let (held, repeats) = (agent.calls().held(), agent.transactions().repeats());
-            eprintln!("{}", self.recorder.progress(seconds, agent.tally(), agent.in_flight(), held, repeats));
+            tell(&self.recorder.progress(seconds, agent.tally(), agent.in_flight(), held, repeats));
         } else {
             let what = match agent.phase() {
                 Phase::Clearing => "clearing the endpoints",
@@ -273,9 +274,15 @@ impl Generator {
                 _ => "auditing what is left",
             };
             let to = agent.transactions().current_address().map(|a| a.to_string()).unwrap_or_default();
-            eprintln!("{what} ({to}): {} commands outstanding, {} repeated", agent.in_flight(), agent.transactions().repeats());
+            let (in_flight, repeats) = (agent.in_flight(), agent.transactions().repeats());
+            tell(&format!("{what} ({to}): {in_flight} commands outstanding, {repeats} repeated"));
         }
     }
+}
+
+/// Progress is for whoever still reads it.
+fn tell(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 /// The gateway's addresses, for a message.

@@ -21,6 +21,9 @@ use std::sync::atomic::Ordering;
 impl Gateway {
     /// The list of `what`, or one endpoint.
     pub(super) fn show(&self, what: What, name: Option<&str>, state: Option<&str>, silent: &mut Vec<u8>) -> Result<Body, Failure> {
+        if let Some(pattern) = name {
+            self.check_pattern(what, pattern)?;
+        }
         Ok(match what {
             What::Cores => Body::Cores(pick(self.core_rows(silent), name, state)?),
             What::Spans => Body::Spans(pick(self.span_rows(silent), name, state)?),
@@ -32,6 +35,33 @@ impl Gateway {
             What::Transactions => Body::Transactions(self.transactions(name, state, silent)?),
             What::Counters => Body::Counters(self.counters(name, state)?),
         })
+    }
+
+    /// Refuses a pattern that fits nothing there could be, so that an empty list means that nothing is in that state.
+    fn check_pattern(&self, what: What, pattern: &str) -> Result<(), Failure> {
+        let (plan, config) = (&self.cores.plan, self.config());
+        let fits = |name: &str| names::fits(pattern, name);
+        let facility = || plan.topology.facilities().any(|facility| fits(&facility_name(&plan.topology, facility)));
+        let core = |name: fn(u8) -> String| self.cores.ports.iter().any(|port| fits(&name(port.core.0)));
+        let agent = || config.agents.iter().any(|agent| fits(&agent.name));
+        let (known, one) = match what {
+            What::Cores => (core(|core| core.to_string()), "core"),
+            What::Spans => (facility(), "facility"),
+            What::Alarms => (facility() || core(|core| format!("core {core}")) || agent(), "facility, core or agent"),
+            What::Agents | What::Transactions => (agent(), "agent"),
+            What::Counters => {
+                let code = || (0..RESPONSE_CODES).any(|code| fits(&code.to_string()));
+                (Counter::ALL.iter().any(|counter| fits(counter.name())) || code(), "counter or return code")
+            }
+            What::Endpoints | What::Connections => {
+                let (_, pattern) = self.wanted(Some(pattern))?;
+                let endpoint = |endpoint| fits(&endpoint_name(&plan.topology, endpoint));
+                (pattern.is_none() || plan.topology.endpoints().iter().any(endpoint), "endpoint")
+            }
+            What::Endpoint => (true, "endpoint"),
+        };
+        let none = || Failure::new(FailureKind::Unknown, format!("{pattern}: no {one} has such a name (`*` stands for any text)"));
+        known.then_some(()).ok_or_else(none)
     }
 
     fn core_rows(&self, silent: &mut Vec<u8>) -> Vec<CoreRow> {

@@ -275,6 +275,22 @@ fn lists_tell_of_every_core() {
         assert!(matches!(operator.show(What::Connections, None, None), Body::Connections(list) if list.rows.is_empty()));
         assert!(matches!(operator.show(What::Agents, Some("c*"), None), Body::Agents(list) if list.rows[0].notify == ["127.0.0.1:2727"]));
         assert!(matches!(operator.show(What::Transactions, None, None), Body::Transactions(t) if t.cores.len() == usize::from(cores)));
+        for (what, pattern) in [
+            (What::Cores, "x"),
+            (What::Spans, "ds/ds1-3"),
+            (What::Alarms, "ds/*-9"),
+            (What::Endpoints, "ds/*-9/*"),
+            (What::Connections, "nowhere*"),
+            (What::Agents, "mallory"),
+            (What::Transactions, "mallory"),
+            (What::Counters, "crcs_*"),
+        ] {
+            let Body::Error(failure) = operator.show(what, Some(pattern), None) else { panic!("{pattern}") };
+            assert!(failure.kind == FailureKind::Unknown && failure.message.starts_with(pattern), "{failure:?}");
+        }
+        assert!(matches!(operator.show(What::Alarms, Some("ds/ds1-1"), None), Body::Alarms(list) if list.rows.is_empty()));
+        assert!(matches!(operator.show(What::Connections, Some("ds/*/1"), None), Body::Connections(list) if list.rows.is_empty()));
+        assert!(matches!(operator.show(What::Cores, Some("0"), None), Body::Cores(list) if list.rows.len() == 1));
         machines.cores.ports[0].counters.add(Counter::CrcxDone);
         let Body::Counters(counters) = operator.show(What::Counters, Some("crcx_*"), None) else { panic!() };
         assert_eq!(counters.counters.iter().map(|row| (&*row.name, row.total)).collect::<Vec<_>>(), [("crcx_done", 1)]);

@@ -54,6 +54,11 @@ impl Blobs {
         Blobs { bytes: vec![0; count * BLOCK], next: vec![0; count], free: END, fresh: 0, used: 0, reserved: 0 }
     }
 
+    /// The bytes that so many blocks take.
+    pub fn memory(blocks: u32) -> u64 {
+        u64::from(blocks) * (BLOCK + size_of::<u32>()) as u64
+    }
+
     /// How many blocks a string of `length` bytes takes.
     pub fn blocks_for(length: usize) -> u32 {
         length.div_ceil(BLOCK).max(1) as u32

@@ -219,6 +219,13 @@ pub struct Endpoints {
 }
 
 impl Endpoints {
+    /// The bytes that so many endpoints take with these pools, all of them set aside at the start.
+    pub fn memory(endpoints: u32, limits: &PoolLimits) -> u64 {
+        let each = |count: u32, size: usize| u64::from(count) * size as u64;
+        let connections = each(limits.connections, size_of::<Connection>() + size_of::<ConnectionSlot>());
+        each(endpoints, size_of::<Endpoint>()) + connections + Blobs::memory(limits.blob_blocks)
+    }
+
     /// The endpoints of `spans` (in ascending order, not overlapping).
     pub fn new(spans: &[OwnedSpan], limits: PoolLimits, seed: u64) -> Endpoints {
         let mut list = Vec::new();

@@ -1,11 +1,11 @@
 //! From the start to the end of a gateway process (G-SHD-07, G-RST-01).
 
 use super::agent::Agent;
-use super::gateway::{Gateway, LOOK, PROGRAM, SOON, Tuning, Watch, eventually, pause};
+use super::gateway::{Gateway, Kept, LOOK, PROGRAM, SOON, Tuning, Watch, eventually, pause};
 use super::network::in_own_network;
 use libc::{SIGINT, SIGKILL, SIGTERM};
 use std::fs;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 /// A gateway that must not start; what it said.
@@ -81,6 +81,35 @@ fn everything_has_a_default() {
         assert_eq!(gateway.wait(SOON * 2).0.code(), Some(0), "{}", gateway.log());
         assert!(!runtime.join("tollgate.sock").exists());
     });
+}
+
+/// Nobody reads what is printed, or the disk is full: no fault of the gateway, and none of its commands panics.
+#[test]
+fn what_cannot_be_printed_harms_nothing() {
+    let full = || fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let tuning = Tuning::new();
+    tuning.write();
+    let path = tuning.path();
+    let mut command = Command::new(PROGRAM);
+    command.arg("run").arg("--config").arg(&path).stdout(full()).stderr(full());
+    let gateway = Kept(command.spawn().unwrap());
+    let program = |arguments: &[&str]| {
+        let mut command = Command::new(PROGRAM);
+        command.arg("--socket").arg(tuning.socket()).args(arguments);
+        command
+    };
+    eventually("it serves", SOON, || program(&["show", "cores"]).output().unwrap().status.success().then_some(()));
+    let check = ["check", path.to_str().unwrap()];
+    for arguments in [&check[..], &["show", "cores"]] {
+        let output = program(arguments).stdout(full()).output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(1) && error.contains("No space left"), "{arguments:?}: {error}");
+        let mut unread = program(arguments).stdout(Stdio::piped()).spawn().unwrap();
+        drop(unread.stdout.take());
+        assert_eq!(unread.wait().unwrap().code(), Some(0), "{arguments:?}");
+    }
+    drop(gateway);
+    fs::remove_dir_all(&tuning.directory).unwrap();
 }
 
 #[test]

@@ -20,6 +20,8 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+pub use table::index_bytes;
+
 use crate::proto::base::{AgentId, Rng, Time, TransactionId};
 use bodies::Bodies;
 use ranges::ConfirmedRanges;

@@ -68,6 +68,12 @@ pub(super) struct Table {
     live_max: usize,
 }
 
+/// The bytes that `entries` transactions take beside their responses.
+pub fn index_bytes(entries: u64) -> u64 {
+    let chains = entries.checked_next_power_of_two().unwrap_or(entries);
+    entries.saturating_mul(size_of::<Entry>() as u64).saturating_add(chains.saturating_mul(size_of::<u32>() as u64))
+}
+
 impl Table {
     /// A table of up to `limit` entries. The chains an id goes to depend on `rng`, so that nobody outside can choose ids that
     /// share one.
