@@ -272,7 +272,7 @@ fn a_call_on_another_core_keeps_its_grace() {
 #[test]
 fn what_a_restart_says_is_true_when_it_comes() {
     for layout in [Layout::Two, Layout::Four, Layout::Split3] {
-        let mut w = World::new(Setup::new(layout, 1), |_, settings| settings.overload_enter = 10 * S);
+        let mut w = World::new(Setup::new(layout, 1), |_, settings| settings.overload.enter = 10 * S);
         // Commands come to the owner of their endpoint at once; envelopes are slow.
         w.set_faults(Faults { missteer: 0, ring_max: 100 * MS, link_min: MS / 10, link_max: MS / 10, ..Faults::none() });
         let all = w.plan.topology.select_all();
@@ -299,7 +299,7 @@ fn what_a_restart_says_is_true_when_it_comes() {
 #[test]
 fn a_stalled_core_holds_announcements_back_for_a_bounded_time() {
     for layout in [Layout::Two, Layout::Four, Layout::Split3] {
-        let mut w = World::new(Setup::new(layout, 1), |_, settings| settings.overload_enter = 10 * S);
+        let mut w = World::new(Setup::new(layout, 1), |_, settings| settings.overload.enter = 10 * S);
         let owner = |w: &World, n: u32| w.plan.owner(w.plan.topology.lookup(format!("ds/ds1-{n}/1").as_bytes()).unwrap());
         let mut spans: Vec<u32> = (1..=8).collect();
         spans.sort_by_key(|&n| owner(&w, n) == w.plan.lead());
