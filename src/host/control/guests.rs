@@ -10,12 +10,14 @@ use std::io;
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Guests at a time; those that were sent away and have not gone yet may be as many again.
 pub const GUESTS_MAX: usize = 16;
+/// Those that were sent away wake at once and go; a newcomer waits so long for one of them at the most.
+const GOING_WITHIN: Duration = Duration::from_secs(1);
 /// So long nobody is accepted after the system refused to.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
@@ -86,7 +88,11 @@ fn welcome<S: Stream>(stream: Arc<S>, guests: &Arc<Guests<S>>, service: &Arc<imp
 }
 
 /// The guests that are there.
-struct Guests<S>(Mutex<Present<S>>);
+struct Guests<S> {
+    present: Mutex<Present<S>>,
+    /// One has gone.
+    gone: Condvar,
+}
 
 struct Present<S> {
     count: usize,
@@ -97,14 +103,16 @@ struct Present<S> {
 
 impl<S> Default for Guests<S> {
     fn default() -> Guests<S> {
-        Guests(Mutex::new(Present { count: 0, number: 0, silent: VecDeque::new() }))
+        Guests { present: Mutex::new(Present { count: 0, number: 0, silent: VecDeque::new() }), gone: Condvar::new() }
     }
 }
 
 impl<S> Guests<S> {
     /// A place for `stream` if there is one, and who must leave for it.
     fn enter(self: &Arc<Self>, stream: &Arc<S>) -> (Option<Guest<S>>, Option<Arc<S>>) {
-        let mut present = self.lock();
+        let crowded = |present: &mut Present<S>| present.count >= 2 * GUESTS_MAX;
+        let waited = self.gone.wait_timeout_while(self.lock(), GOING_WITHIN, crowded);
+        let (mut present, _) = waited.unwrap_or_else(PoisonError::into_inner);
         let leaves = match present.count {
             ..GUESTS_MAX => None,
             _ => present.silent.pop_front().map(|(_, stream)| stream),
@@ -121,7 +129,7 @@ impl<S> Guests<S> {
 
     fn lock(&self) -> MutexGuard<'_, Present<S>> {
         // A panic of a holder leaves whole numbers.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.present.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -142,6 +150,7 @@ impl<S> Drop for Guest<S> {
     fn drop(&mut self) {
         self.asked();
         self.guests.lock().count -= 1;
+        self.guests.gone.notify_one();
     }
 }
 
@@ -169,7 +178,16 @@ mod tests {
     #[test]
     fn those_sent_away_that_do_not_go_are_bounded_too() {
         let guests = Arc::new(Guests::default());
-        let inside: Vec<_> = (0..1000).filter_map(|n| guests.enter(&Arc::new(n)).0).collect();
+        let mut inside: Vec<_> = (0..=2 * GUESTS_MAX).filter_map(|n| guests.enter(&Arc::new(n)).0).collect();
         assert_eq!(inside.len(), 2 * GUESTS_MAX);
+        // One that goes lets in whoever waits for it.
+        let going = inside.pop();
+        let (arrives, arrived) = std::sync::mpsc::channel();
+        std::thread::spawn({
+            let guests = guests.clone();
+            move || arrives.send(guests.enter(&Arc::new(7)).0.is_some())
+        });
+        drop(going);
+        assert!(arrived.recv().unwrap());
     }
 }
