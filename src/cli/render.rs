@@ -43,7 +43,8 @@ fn list_text<R>(list: &List<R>, one: &str, table: &str) -> String {
 }
 
 fn cores(rows: &[CoreRow]) -> String {
-    let head = ["CORE", "ROLE", "CPU", "NODE", "STATE", "ENDPOINTS", "CONNECTIONS", "SOJOURN", "WAITING", "NEW CALLS", "LAST BEAT"];
+    let head =
+        ["CORE", "ROLE", "CPU", "NODE", "STEERING", "STATE", "ENDPOINTS", "CONNECTIONS", "SOJOURN", "WAITING", "NEW CALLS", "LAST BEAT"];
     let mut table = Table::new(&head);
     for row in rows {
         let load = |of: fn(&tollgate::host::control::view::CoreLoad) -> String| row.load.as_ref().map(of).unwrap_or_default();
@@ -52,6 +53,7 @@ fn cores(rows: &[CoreRow]) -> String {
             row.role.clone(),
             row.cpu.to_string(),
             row.node.to_string(),
+            row.steering.clone(),
             row.state.clone(),
             load(|load| load.endpoints.to_string()),
             load(|load| load.connections.to_string()),
@@ -437,6 +439,7 @@ mod tests {
             cpu: 1,
             node: 0,
             state: "silent".into(),
+            steering: "-".into(),
             beat_age_ms: 900,
             turns: 5,
             load: None,

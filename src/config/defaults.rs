@@ -140,6 +140,10 @@ register! {
     Transport = "transport" {
         /// How datagrams move. `"auto"`: io_uring where the kernel allows it, else mio with recvmmsg; the choice is printed.
         kind: TransportKind = (TransportKind::Auto) in (); restart
+        /// Whether a small program in the kernel puts each datagram into the socket of the core it is for, by endpoint name or
+        /// transaction id. `"off"`: the kernel chooses by addresses, so all from one port of an agent comes to one core, which
+        /// forwards. Needs no privileges; where it is refused the gateway says so and forwards.
+        steering: Steering = (Steering::Auto) in (); restart
         /// The receive buffer of each socket: the room for bursts. About 768 octets of it go for each small datagram, so 4 MiB hold
         /// 5000. The kernel caps it at net.core.rmem_max (see tuning/host).
         receive_buffer: Bytes = (mib(4)) in kib(64)..=mib(1024); restart

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::defaults::{CORES_MAX, Cores};
 use super::error::{ConfigError, Errors};
-use super::types::{BusyPoll, Card, TransportKind};
+use super::types::{BusyPoll, Card, Steering, TransportKind};
 use super::valid::{Config, Layout, Line};
 use super::value::{Auto, Bytes, Written, duration_text, words};
 use crate::proto::base::CoreId;
@@ -120,6 +120,8 @@ pub struct Plan {
     pub housekeeping_cpu: Option<u16>,
     /// How datagrams move.
     pub transport: TransportKind,
+    /// How datagrams find their core.
+    pub steering: Steering,
     /// How idle cores wait.
     pub busy_poll: BusyPoll,
     /// How the history of a core is sized.
@@ -171,8 +173,8 @@ pub fn plan(config: &Config, facts: &CpuFacts) -> Result<Plan, Errors> {
         core.memory = memory(config, core, others, &history);
     }
     let notes = notes(config, facts, &cores);
-    let (transport, busy_poll) = (config.transport.kind, config.cores.busy_poll);
-    Ok(Plan { cores, housekeeping_cpu: config.cores.housekeeping_cpu, transport, busy_poll, history, notes })
+    let (transport, steering, busy_poll) = (config.transport.kind, config.transport.steering, config.cores.busy_poll);
+    Ok(Plan { cores, housekeeping_cpu: config.cores.housekeeping_cpu, transport, steering, busy_poll, history, notes })
 }
 
 /// The place, among the cores that own endpoints, of the one that owns a line: the last number of its local name, mod cores. The
@@ -358,7 +360,8 @@ impl fmt::Display for Plan {
             Some(cpu) => writeln!(f, "housekeeping on CPU {cpu}")?,
             None => writeln!(f, "housekeeping not pinned")?,
         }
-        writeln!(f, "transport {}, busy_poll {}", self.transport.word(), self.busy_poll.show().trim_matches('"'))?;
+        let (transport, steering, busy_poll) = (self.transport.word(), self.steering.word(), self.busy_poll.show());
+        writeln!(f, "transport {transport}, steering {steering}, busy_poll {}", busy_poll.trim_matches('"'))?;
         let (rate, t_hist, bytes) = (self.history.rate, duration_text(self.history.t_hist), Bytes(self.history.bytes.into()));
         writeln!(f, "history {rate}/s x {t_hist} x {bytes} = {} for each core with endpoints", mib(self.history.octets()))?;
         let total = self.cores.iter().map(|core| core.memory);

@@ -47,6 +47,14 @@ words! {
         Mio = "mio",
     }
 
+    /// Which core's socket a datagram is put into.
+    Steering {
+        /// That of the core it is for, by a program in the kernel.
+        Auto = "auto",
+        /// One the kernel chooses by a hash of addresses and ports.
+        Off = "off",
+    }
+
     /// A kind of trunk card.
     Card {
         /// Simulated, without voice.

@@ -4,10 +4,13 @@ use super::clock::Clock;
 use super::core_loop::{CoreLoop, Exit, Outbox, Spin, guard};
 use super::cores::{CorePort, Cores, Pulse, REQUESTS};
 use super::frame::{FrameLayout, FramePool, FrameTable, HEADROOM};
+use super::transport::steer::{Program, Steered};
 use super::transport::wake::{self, Sleeper};
 use super::transport::{Choice, Kind, SocketSettings, TransportSettings, Wanted, bind, explain_bind};
 use super::{cpu, entropy, ring};
-use crate::config::{self, BusyPoll, Config, CpuFacts, Duplicates, RestartPending, Role, RsipForm, Sources, SpanKind, TransportKind};
+use crate::config::{
+    self, BusyPoll, Config, CpuFacts, Duplicates, RestartPending, Role, RsipForm, Sources, SpanKind, Steering, TransportKind,
+};
 use crate::proto::aggregate::{Forms, Widest};
 use crate::proto::base::{CoreId, Counters};
 use crate::proto::core::{Boot, Core};
@@ -29,6 +32,8 @@ const JOBS: u16 = 4096;
 const DATAGRAMS: u16 = 1024;
 /// Different notified entities at a time, per core.
 const ENTITIES: u16 = 256;
+/// Bytes a wildcard or range may make a name longer than any endpoint's.
+const WILDCARD_ROOM: usize = 12;
 /// Room in a send slot for a RestartInProgress in front of the largest response.
 const ANNOUNCEMENT_ROOM: u32 = 512;
 
@@ -40,6 +45,8 @@ pub struct Gateway {
     pub clock: Clock,
     /// The transport in use, and why not a preferred one.
     pub transport: Choice,
+    /// How datagrams find their core.
+    pub steered: Steered,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -62,6 +69,10 @@ impl Gateway {
         let clock = Clock::new();
         check_free(&plan.listen)?;
         let mut parts = Parts::new(config, &layout, &plan)?;
+        let steered = steer(config.transport.steering, &plan, &parts.sockets);
+        if let Steered::Refused(reason) = &steered {
+            tracing::warn!(reason, "datagrams are not steered to their cores: cores forward");
+        }
         let (ready_sender, ready) = crossbeam::channel::bounded::<Result<CoreId>>(layout.cores.len());
         let (mut ports, mut threads) = (Vec::new(), Vec::new());
         for core_plan in &layout.cores {
@@ -70,6 +81,7 @@ impl Gateway {
             let port = CorePort {
                 core,
                 cpu: Some(usize::from(core_plan.cpu)),
+                steering: if core_plan.role == Role::Shard { Steered::Single.word() } else { steered.word() },
                 counters: Arc::new(Counters::new()),
                 pulse: Arc::new(Pulse::default()),
                 inbox,
@@ -117,7 +129,7 @@ impl Gateway {
         for _ in &layout.cores {
             ready.recv().map_err(|_| anyhow!("a core ended while it started"))??;
         }
-        Ok(Gateway { cores: Arc::new(Cores { ports, plan }), clock, transport, threads })
+        Ok(Gateway { cores: Arc::new(Cores { ports, plan }), clock, transport, steered, threads })
     }
 
     /// Ends every core that still goes round.
@@ -149,6 +161,27 @@ fn check_free(listen: &[SocketAddr]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Attaches the steering program to every group of sockets that has several: one group for each listen address.
+fn steer(wanted: Steering, plan: &Plan, sockets: &[Vec<UdpSocket>]) -> Steered {
+    let mut receivers = sockets.iter().filter(|sockets| !sockets.is_empty());
+    let members = receivers.clone().count() as u32;
+    let Some(first) = receivers.next().filter(|_| members > 1) else { return Steered::Single };
+    if wanted == Steering::Off {
+        return Steered::Off;
+    }
+    let name_max = plan.topology.longest_name() + WILDCARD_ROOM;
+    let program = match Program::new(plan.owners.len() as u32, members, name_max) {
+        Ok(program) => program,
+        Err(reason) => return Steered::Refused(reason),
+    };
+    for socket in first {
+        if let Err(error) = program.attach(socket) {
+            return Steered::Refused(format!("SO_ATTACH_REUSEPORT_CBPF: {error}"));
+        }
+    }
+    Steered::ByName(program.instructions().len())
 }
 
 /// What one core is made of before it starts.

@@ -43,6 +43,8 @@ pub struct CorePort {
     pub core: CoreId,
     /// The CPU it is pinned to.
     pub cpu: Option<usize>,
+    /// How datagrams find it, in one word.
+    pub steering: &'static str,
     /// What it counts.
     pub counters: Arc<Counters>,
     /// Its signs of life.

@@ -3,6 +3,7 @@
 use super::boot::{self, Gateway};
 use super::control::{Control, End, Events, Setup};
 use super::cpu;
+use super::transport::steer::Steered;
 use crate::config::{self, Card, Config, CpuFacts};
 use anyhow::{Context, Result, anyhow};
 use std::io::Write;
@@ -25,7 +26,10 @@ pub fn run(config: Config, path: Option<PathBuf>, socket: Option<PathBuf>) -> Re
     let facts: CpuFacts = cpu::allowed().into_iter().map(|cpu| (cpu.id, cpu.node)).collect();
     let layout = config::plan(&config, &facts).map_err(|errors| anyhow!("{errors}"))?;
     let gateway = Gateway::start(&config)?;
-    let transport = gateway.transport.to_string();
+    let transport = match &gateway.steered {
+        Steered::Single => gateway.transport.to_string(),
+        steered => format!("{}, {steered}", gateway.transport),
+    };
     let (cores, clock) = (gateway.cores.clone(), gateway.clock);
     let setup = Setup { cores, config: config.clone(), config_path: path, socket, facts, layout, settings: boot::settings, clock };
     let control = Control::new(setup)?;

@@ -558,7 +558,7 @@ impl World {
             return any;
         }
         let name = bytes.split(|&b| b == b' ').nth(2).unwrap_or_default();
-        let local = name.rsplit(|&b| b == b'@').nth(1).unwrap_or(name);
+        let local = name.split(|&b| b == b'@').next().unwrap_or(name);
         Some(self.plan.home(local)).filter(|home| self.receivers.contains(home)).unwrap_or(any)
     }
 

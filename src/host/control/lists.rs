@@ -80,6 +80,7 @@ impl Gateway {
                 cpu: plan.cpu,
                 node: plan.node,
                 state: state.into(),
+                steering: port.steering.into(),
                 beat_age_ms: self.clock.now().since(sign.beat).as_millis() as u64,
                 turns: port.pulse.turns.load(Ordering::Relaxed),
                 load: loads.iter().find(|(core, _)| *core == sign.core).map(|(_, load)| *load),

@@ -81,6 +81,9 @@ pub struct CoreRow {
     pub node: u16,
     /// `up`, `silent` or `ended`.
     pub state: String,
+    /// How datagrams find its socket: `by name`, `by hash`, or `-` when there is nothing to choose.
+    #[serde(default)]
+    pub steering: String,
     /// Since it last went round its loop, in ms.
     pub beat_age_ms: u64,
     /// Turns of its loop.

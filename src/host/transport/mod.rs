@@ -13,6 +13,7 @@ pub mod mmsg;
 pub mod select;
 pub mod slots;
 pub mod socket;
+pub mod steer;
 pub(in crate::host) mod sys;
 pub mod uring;
 pub mod wake;

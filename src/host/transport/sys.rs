@@ -4,6 +4,10 @@ use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
+use super::steer::Instruction;
+
+const _: () = assert!(mem::size_of::<Instruction>() == mem::size_of::<libc::sock_filter>());
+
 /// Sets an integer socket option.
 pub(super) fn set_option(socket: BorrowedFd<'_>, level: i32, name: i32, value: i32) -> io::Result<()> {
     // SAFETY: `value` lives through the call and the length given is its own; the kernel checks level and name.
@@ -19,6 +23,18 @@ pub(super) fn dropped(socket: BorrowedFd<'_>) -> u32 {
     // SAFETY: the kernel writes at most `length` bytes to `values`, both alive through the call; it checks the rest.
     let result = unsafe { libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_MEMINFO, place, &mut length) };
     if result == 0 { values[libc::SK_MEMINFO_DROPS as usize] } else { 0 }
+}
+
+/// Attaches a classic BPF program that chooses among the sockets of the group `socket` belongs to.
+pub(super) fn attach_steering(socket: BorrowedFd<'_>, program: &[Instruction]) -> io::Result<()> {
+    let len = u16::try_from(program.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let program = libc::sock_fprog { len, filter: program.as_ptr().cast_mut().cast() };
+    let size = mem::size_of_val(&program) as u32;
+    let place = (&raw const program).cast();
+    // SAFETY: `program` and the `len` instructions it points to, which have the layout of `sock_filter`, live through the call; the
+    // kernel copies and checks them.
+    let result = unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_ATTACH_REUSEPORT_CBPF, place, size) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// A new event counter, non-blocking.

@@ -170,9 +170,9 @@ impl Core {
     }
 }
 
-/// The local part of a name as written: what stands before the last `@`.
+/// The local part of a name as written: what stands before the first `@`.
 pub(super) fn local_of(name: &[u8]) -> &[u8] {
-    match memchr::memrchr(b'@', name) {
+    match memchr::memchr(b'@', name) {
         Some(at) => name.get(..at).unwrap_or_default(),
         None => name,
     }

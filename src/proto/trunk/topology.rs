@@ -297,6 +297,12 @@ impl Topology {
         writer.put(b"/").number(channel).finish()
     }
 
+    /// The length of the longest endpoint name.
+    pub fn longest_name(&self) -> usize {
+        let last = |span: &Span| EndpointIndex((span.endpoints.first + span.endpoints.count).saturating_sub(1));
+        self.spans.iter().map(|span| self.write_name(last(span), &mut [0; NAME_MAX])).max().unwrap_or(0)
+    }
+
     /// Writes a facility's local name and gives its length; 0 when there is no such facility or `out` is too small.
     pub fn write_facility_name(&self, facility: Facility, out: &mut [u8]) -> usize {
         let mut writer = Writer::new(out);

@@ -18,3 +18,4 @@ mod outage;
 mod reload;
 mod repeats;
 mod stall;
+mod steering;

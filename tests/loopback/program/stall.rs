@@ -47,13 +47,19 @@ fn alarm_shows(gateway: &Gateway, core: u64) -> bool {
     gateway.rows(&["alarms"]).iter().any(|alarm| alarm["name"] == format!("core {core}"))
 }
 
-/// Each layout with a core that stops, and one that receives and does not.
+/// Each layout with a core that stops, and one that receives and does not; with steering the agent's datagrams go past the core that
+/// stands still, whatever their port.
 #[test]
 fn the_others_serve_while_a_core_stands_still() {
-    for (both, transport, shard, stops, receives) in [(2, 0, 0, 1, 0), (0, 1, 3, 2, 0)] {
-        let gateway = Gateway::start(Tuning::new().layout(both, transport, shard).set("limits.history_rate", "5000"));
-        drop(Agent::of(&gateway));
-        let mut agent = agent_at_core(&gateway, receives);
+    for (both, transport, shard, stops, receives) in [(2, 0, 0, 1, None), (2, 0, 0, 1, Some(0)), (0, 1, 3, 2, None)] {
+        let tuning = Tuning::new().layout(both, transport, shard).set("limits.history_rate", "5000");
+        let steering = if receives.is_some() { "\"off\"" } else { "\"auto\"" };
+        let gateway = Gateway::start(tuning.set("transport.steering", steering));
+        let mut agent = Agent::of(&gateway);
+        if let Some(core) = receives {
+            drop(agent);
+            agent = agent_at_core(&gateway, core);
+        }
         let cores = gateway.rows(&["cores"]);
         let other = cores
             .iter()
