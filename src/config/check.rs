@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::defaults::*;
 use super::file::{Findings, Raw};
 use super::plan::{CpuFacts, History, cpu_faults};
-use super::types::{Card, Law, RsipForm, Sources, SpanKind};
+use super::types::{Card, Law, RsipForm, Sources, SpanKind, TransportKind};
 use super::valid::{Config, Layout, Span};
 use super::value::{Auto, Bytes, duration_text};
 
@@ -167,6 +167,10 @@ fn check_transport(raw: &Raw, findings: &mut Findings<'_>) {
     let frames = raw.transport.receive_frames;
     if !frames.is_power_of_two() {
         findings.cross("transport.receive_frames", &[], &frames, "must be a power of two in 16..=32768: the kernel takes no other ring");
+    }
+    if raw.transport.kind == TransportKind::Mio && !raw.transport.sqpoll_cpus.is_empty() {
+        let problem = "must be empty with transport.kind = \"mio\": submission threads are io_uring's";
+        findings.cross("transport.sqpoll_cpus", &["transport.kind"], &raw.transport.sqpoll_cpus, problem);
     }
     let room = u64::from(raw.transport.receive_frame_bytes) * 4;
     if raw.transport.receive_buffer.0 < room {

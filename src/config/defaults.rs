@@ -107,6 +107,10 @@ register! {
         restart_pending: RestartPending = (RestartPending::Piggyback) in (); reload
         /// The longest response in octets; a longer one becomes 533. 4000 is what every agent must take (RFC 3435 3.5.4).
         max_response: u32 = 4000 in 4000..=65507; reload
+        /// Whether responses are filled up with blanks behind their comment to a multiple of 16 octets: more of them are then of equal
+        /// length and leave in one send (`transport.coalesce`). The grammar allows it (RFC 3435 appendix A, responseString); off
+        /// because an agent may not.
+        pad_responses: bool = false in (); reload
         /// Whether the gateway deletes the connections of a failed span with DLCX of its own.
         dlcx_on_failure: bool = true in (); reload
         /// The names a restart is told by. The fewest wildcard names suit every agent that follows RFC 3435; the others are for
@@ -144,6 +148,16 @@ register! {
         /// transaction id. `"off"`: the kernel chooses by addresses, so all from one port of an agent comes to one core, which
         /// forwards. Needs no privileges; where it is refused the gateway says so and forwards.
         steering: Steering = (Steering::Auto) in (); restart
+        /// Whether responses of equal length to one agent leave in one send, which the kernel or the network card cuts into datagrams
+        /// again (UDP_SEGMENT). Sending is most of what a transaction costs. The agent sees no difference; where a path refuses
+        /// (IPsec, no checksum offload) they go one by one.
+        coalesce: bool = true in (); restart
+        /// io_uring only: CPUs for the kernel's submission threads (SQPOLL), one for each core that has sockets, none of them a core's.
+        /// Empty: no such threads. They save the cores their system calls and cost a CPU each.
+        sqpoll_cpus: Vec<u16> = (Vec::new()) in (0..=usize::from(CORES_MAX), 0..=4095); restart
+        /// How long a core polls the network card's queue itself before it sleeps (NAPI busy polling). Wins with a real card only, set
+        /// up as tuning/host says; with mio it needs CAP_NET_ADMIN.
+        napi_busy_poll: Option<Duration> = (None) in (micros(1)..=millis(10)); restart
         /// The receive buffer of each socket: the room for bursts. About 768 octets of it go for each small datagram, so 4 MiB hold
         /// 5000. The kernel caps it at net.core.rmem_max (see tuning/host).
         receive_buffer: Bytes = (mib(4)) in kib(64)..=mib(1024); restart

@@ -139,15 +139,12 @@ pub(super) struct CpuFault {
 
 /// The plan of `config` on a machine with these CPUs, or every way in which they do not fit. (`check_file` gives the lines too.)
 pub fn plan(config: &Config, facts: &CpuFacts) -> Result<Plan, Errors> {
-    let faults = cpu_faults(&config.cores, facts);
-    if !faults.is_empty() {
-        let error = |f: CpuFault| ConfigError { file: "settings".into(), line: None, key: f.key, value: Some(f.value), problem: f.problem };
-        return Err(Errors(faults.into_iter().map(error).collect()));
-    }
+    refuse(cpu_faults(&config.cores, facts))?;
     let lines: Vec<Line> = config.lines().collect();
     let pool = pool(&config.cores, facts);
     let roles = roles(&config.cores, pool.len(), lines.len());
     let cpus = place(&config.cores, &pool, roles.len());
+    refuse(submission_faults(&config.transport.sqpoll_cpus, &roles, &cpus, facts))?;
     let history = History { rate: config.limits.history_rate, t_hist: config.timers.t_hist, bytes: config.limits.history_bytes };
 
     let mut cores: Vec<CorePlan> = Vec::with_capacity(roles.len());
@@ -175,6 +172,33 @@ pub fn plan(config: &Config, facts: &CpuFacts) -> Result<Plan, Errors> {
     let notes = notes(config, facts, &cores);
     let (transport, steering, busy_poll) = (config.transport.kind, config.transport.steering, config.cores.busy_poll);
     Ok(Plan { cores, housekeeping_cpu: config.cores.housekeeping_cpu, transport, steering, busy_poll, history, notes })
+}
+
+fn refuse(faults: Vec<CpuFault>) -> Result<(), Errors> {
+    let error = |f: CpuFault| ConfigError { file: "settings".into(), line: None, key: f.key, value: Some(f.value), problem: f.problem };
+    if faults.is_empty() { Ok(()) } else { Err(Errors(faults.into_iter().map(error).collect())) }
+}
+
+/// Submission threads need a CPU each that no core has: on a core's they would take turns with it.
+fn submission_faults(list: &Vec<u16>, roles: &[Role], cpus: &[(u16, u16)], facts: &CpuFacts) -> Vec<CpuFault> {
+    let mut faults = Vec::new();
+    let mut fault = |key: String, value: String, problem: String| faults.push(CpuFault { key, value, problem });
+    let rings = roles.iter().filter(|role| **role != Role::Shard).count();
+    if !list.is_empty() && list.len() != rings {
+        let problem = format!("must name a CPU for each of the {rings} cores with sockets, or none");
+        fault("transport.sqpoll_cpus".into(), list.show(), problem);
+    }
+    for (i, cpu) in list.iter().enumerate() {
+        let problem = if !facts.cpus.iter().any(|(known, _)| known == cpu) {
+            "must be a CPU the process may use"
+        } else if cpus.iter().any(|(core, _)| core == cpu) || list.iter().take(i).any(|other| other == cpu) {
+            "must be a CPU that neither a core nor another submission thread has"
+        } else {
+            continue;
+        };
+        fault(format!("transport.sqpoll_cpus[{}]", i + 1), cpu.to_string(), problem.into());
+    }
+    faults
 }
 
 /// The place, among the cores that own endpoints, of the one that owns a line: the last number of its local name, mod cores. The
@@ -456,6 +480,25 @@ mod tests {
         for (table, wanted) in cases {
             let text = error(table);
             assert!(text.contains(wanted) && text.starts_with("t:"), "{table}\n{text}");
+        }
+    }
+
+    #[test]
+    fn submission_threads_need_cpus_of_their_own() {
+        let planned = |list: &[u16]| {
+            let mut config = Config::default_embedded();
+            (config.cores.both, config.cores.cpus) = (Auto::Fixed(2), Auto::Fixed(vec![0, 1]));
+            config.transport.sqpoll_cpus = list.to_vec();
+            plan(&config, &facts(&[0; 4])).map(|_| ()).map_err(|error| error.to_string())
+        };
+        assert_eq!((planned(&[2, 3]), planned(&[])), (Ok(()), Ok(())));
+        for (list, wanted) in [
+            (&[2][..], "transport.sqpoll_cpus = [2]: must name a CPU for each of the 2 cores with sockets"),
+            (&[2, 9], "transport.sqpoll_cpus[2] = 9: must be a CPU the process may use"),
+            (&[1, 2], "transport.sqpoll_cpus[1] = 1: must be a CPU that neither a core"),
+            (&[3, 3], "transport.sqpoll_cpus[2] = 3: must be a CPU that neither a core"),
+        ] {
+            assert!(planned(list).is_err_and(|error| error.contains(wanted)), "{list:?}: {:?}", planned(list));
         }
     }
 

@@ -66,6 +66,9 @@ impl Gateway {
             TransportKind::Mio => Wanted::Only(Kind::Mmsg),
         })
         .map_err(|reason| anyhow!(reason))?;
+        if transport.kind != Kind::Uring && !config.transport.sqpoll_cpus.is_empty() {
+            bail!("transport.sqpoll_cpus: needs io_uring: {transport}");
+        }
         let clock = Clock::new();
         check_free(&plan.listen)?;
         let mut parts = Parts::new(config, &layout, &plan)?;
@@ -206,6 +209,8 @@ struct Parts {
     wakers: Vec<super::transport::Waker>,
     table: Arc<FrameTable>,
     settings: TransportSettings,
+    /// By place among the cores with sockets, which come first.
+    sqpoll_cpus: Vec<u16>,
     carriers: Vec<CoreId>,
 }
 
@@ -251,10 +256,17 @@ impl Parts {
         }
         let carriers = layout.cores.iter().filter(|core| core.role == Role::Transport).map(|core| core.core).collect();
         let slot_size = wide.send_frame_bytes.max(plan_largest(config) + ANNOUNCEMENT_ROOM).min(super::transport::DATAGRAM_MAX as u32);
-        let settings =
-            TransportSettings { send_slots: wide.send_frames.into(), slot_size, provided_frames: u32::from(wide.receive_frames).min(256) };
+        let settings = TransportSettings {
+            send_slots: wide.send_frames.into(),
+            slot_size,
+            provided_frames: u32::from(wide.receive_frames).min(256),
+            coalesce: wide.coalesce,
+            sqpoll_cpu: None,
+            napi_busy_poll: wide.napi_busy_poll,
+        };
+        let sqpoll_cpus = wide.sqpoll_cpus.clone();
         let pools = pools.into_iter().map(Some).collect();
-        Ok(Parts { pools, sleepers, sockets, outboxes, inboxes, wakers, table, settings, carriers })
+        Ok(Parts { pools, sleepers, sockets, outboxes, inboxes, wakers, table, settings, sqpoll_cpus, carriers })
     }
 
     fn waker(&self, core: CoreId) -> super::transport::Waker {
@@ -280,7 +292,7 @@ impl Parts {
             outboxes: std::mem::take(&mut self.outboxes[place]),
             inboxes: std::mem::take(&mut self.inboxes[place]),
             table: self.table.clone(),
-            settings: self.settings,
+            settings: TransportSettings { sqpoll_cpu: self.sqpoll_cpus.get(place).copied(), ..self.settings },
         }
     }
 }
@@ -437,6 +449,7 @@ fn agent(agent: &config::Agent) -> AgentSettings {
         same_content: agent.duplicates == Duplicates::SameContent,
         refuse_while_restarting: agent.restart_pending == RestartPending::Refuse,
         max_response: agent.max_response as usize,
+        pad_responses: agent.pad_responses,
         delete_on_failure: agent.dlcx_on_failure,
     }
 }

@@ -105,17 +105,35 @@ impl CoreLoop {
             woken: Vec::new(),
             carried: VecDeque::new(),
             table: self.table.clone(),
+            counters: self.counters.clone(),
         };
         let frames = TableFrames(self.table);
         let mut last_work = Time::ZERO;
         let mut stats = (Stats::default(), Time::ZERO);
-        let mut turns = 0u32;
+        let (mut turns, mut rested) = (0u32, true);
         loop {
             batch.clear();
             let now = port.transport.receive(BATCH, &mut batch);
             self.pulse.beat.store(now.0, Ordering::Relaxed);
             turns = turns.wrapping_add(1);
             let mut worked = !batch.is_empty();
+            // After a rest orders come before datagrams: who sent both may count on that.
+            if rested || turns.is_multiple_of(INBOX_EVERY) {
+                while let Ok(message) = self.control.try_recv() {
+                    worked = true;
+                    match message {
+                        ToCore::Request(request, reply) => requests.push_back((request, reply)),
+                        ToCore::Settings(settings) => self.core.set_settings(now, settings),
+                        ToCore::Hold(time) => hold(time),
+                        ToCore::Stop => return self.pulse.ended.store(true, Ordering::Release),
+                    }
+                }
+                if now.since(stats.1) > STATS_EVERY {
+                    let latest = port.transport.stats();
+                    latest.publish(&stats.0, &self.counters);
+                    stats = (latest, now);
+                }
+            }
             let mut turn = Turn { now, frames: &frames, out: &mut port };
             for &frame in &batch {
                 self.core.handle_datagram(&mut turn, frame);
@@ -131,22 +149,6 @@ impl CoreLoop {
                     }
                 }
             }
-            if turns.is_multiple_of(INBOX_EVERY) || !worked {
-                while let Ok(message) = self.control.try_recv() {
-                    worked = true;
-                    match message {
-                        ToCore::Request(request, reply) => requests.push_back((request, reply)),
-                        ToCore::Settings(settings) => self.core.set_settings(now, settings),
-                        ToCore::Hold(time) => hold(time),
-                        ToCore::Stop => return self.pulse.ended.store(true, Ordering::Release),
-                    }
-                }
-                if now.since(stats.1) > STATS_EVERY {
-                    let latest = turn.out.transport.stats();
-                    latest.publish(&stats.0, &self.counters);
-                    stats = (latest, now);
-                }
-            }
             if let Some((mut request, reply)) = requests.pop_front() {
                 worked = true;
                 if self.core.handle_request(&mut turn, &mut request) {
@@ -158,6 +160,7 @@ impl CoreLoop {
             }
             self.core.handle_time(&mut turn);
             port.flush();
+            rested = !worked;
             if worked {
                 last_work = now;
                 self.pulse.turns.fetch_add(1, Ordering::Relaxed);
@@ -211,6 +214,7 @@ struct Port {
     /// Frames of other cores that wait for a send slot.
     carried: VecDeque<FrameRef>,
     table: Arc<FrameTable>,
+    counters: Arc<Counters>,
 }
 
 impl Port {
@@ -259,7 +263,10 @@ impl Port {
         self.transport.flush();
         while let Some(core) = self.woken.pop() {
             if let Some(Some(outbox)) = self.outboxes.get(usize::from(core.0)) {
-                outbox.waker.wake();
+                let asleep = outbox.waker.wake();
+                if asleep {
+                    self.counters.add(Counter::WakesSent);
+                }
             }
         }
     }

@@ -112,6 +112,8 @@ pub struct AgentSettings {
     pub refuse_while_restarting: bool,
     /// Largest response in bytes; a larger one is 533.
     pub max_response: usize,
+    /// Final responses are filled up with blanks behind their comment to a multiple of [`PADDED_TO`](crate::proto::codec::mgcp::PADDED_TO).
+    pub pad_responses: bool,
     /// Whether a span that dies sends a DeleteConnection for each of its connections.
     pub delete_on_failure: bool,
 }
@@ -291,6 +293,7 @@ impl AgentSettings {
             ranges: false,
             same_content: false,
             refuse_while_restarting: false,
+            pad_responses: false,
             max_response: SMALLEST_MAX_RESPONSE,
             delete_on_failure: true,
         }

@@ -86,3 +86,34 @@ fn a_full_history_is_409() {
         assert_eq!(code(&mut w, "DLCX", "ds/ds1-2/1", &[]), 250);
     }
 }
+
+/// Appendix A, responseString: with `pad_responses` final responses are a multiple of 16 long, by blanks behind the comment only, and a
+/// repeat gets the same bytes.
+#[test]
+fn padded_responses_differ_in_blanks_only() {
+    for layout in super::LAYOUTS {
+        let told = |padded: bool| {
+            let mut w = World::new(setup(layout, 1), |_, settings| settings.agents[0].pad_responses = padded);
+            let commands = [
+                "CRCX 70 ds/ds1-2/1@tgw.example.net MGCP 1.0\r\nC: 1\r\nM: recvonly\r\n",
+                "AUEP 71 ds/ds1-2/1@tgw.example.net MGCP 1.0\r\nF: I, N\r\n",
+                "AUEP 72 ds/ds1-99/1@tgw.example.net MGCP 1.0\r\n",
+                "DLCX 73 ds/ds1-2/*@tgw.example.net MGCP 1.0\r\n",
+                "DLCX 73 ds/ds1-2/*@tgw.example.net MGCP 1.0\r\n",
+            ];
+            commands.map(|command| {
+                w.take_mail();
+                w.send_from(agent(1, 2727), 0, command.as_bytes());
+                w.run_for(100 * MS);
+                String::from_utf8(w.mail()[0].bytes.clone()).unwrap()
+            })
+        };
+        let (plain, padded) = (told(false), told(true));
+        for (plain, padded) in plain.iter().zip(&padded) {
+            assert!(padded.len() % 16 == 0 && padded.len() - plain.len() < 16, "{padded:?}");
+            let (first, rest) = padded.split_once("\r\n").unwrap();
+            assert_eq!(format!("{}\r\n{rest}", first.trim_end()), *plain);
+        }
+        assert_eq!(padded[3], padded[4]);
+    }
+}

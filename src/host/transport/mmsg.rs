@@ -5,7 +5,6 @@
 //!
 //! Invariant: a core may sleep only when every socket was seen empty since the last event (epoll reports arrivals, not contents).
 
-use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, RawFd};
@@ -14,6 +13,7 @@ use std::time::Duration;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 
+use super::runs::{Runs, SegmentControl, is_refusal};
 use super::slots::{SendSlots, Slot};
 use super::socket::{CONTROL_SIZE, RawAddress, receive_timestamp};
 use super::{BATCH, Sleeper, Stats, Transport, TransportSettings, Waker, sys};
@@ -49,8 +49,7 @@ pub struct Mmsg {
 /// One listen socket.
 struct Line {
     socket: UdpSocket,
-    /// Slots to send, oldest first.
-    queued: VecDeque<u32>,
+    queued: Runs,
     /// The last receive emptied the socket.
     drained: bool,
 }
@@ -75,6 +74,10 @@ impl Mmsg {
         clock: Clock,
         settings: &TransportSettings,
     ) -> io::Result<Mmsg> {
+        if let Some(time) = settings.napi_busy_poll {
+            let refused = |e: io::Error| io::Error::new(e.kind(), format!("SO_BUSY_POLL: {e} (it needs CAP_NET_ADMIN)"));
+            sockets.iter().try_for_each(|socket| sys::busy_poll(socket.as_fd(), time)).map_err(refused)?;
+        }
         let poll = Poll::new()?;
         for (place, socket) in sockets.iter().enumerate() {
             poll.registry().register(&mut SourceFd(&socket.as_raw_fd()), Token(place), Interest::READABLE)?;
@@ -82,7 +85,7 @@ impl Mmsg {
         poll.registry().register(&mut SourceFd(&sleeper.event().as_raw_fd()), WAKE, Interest::READABLE)?;
         let slots = SendSlots::new(settings);
         let events = Events::with_capacity(sockets.len() + 1);
-        let line = |socket| Line { socket, queued: VecDeque::with_capacity(slots.count()), drained: false };
+        let line = |socket| Line { socket, queued: Runs::new(slots.count(), settings.coalesce), drained: false };
         Ok(Mmsg {
             lines: sockets.into_iter().map(line).collect(),
             turn: 0,
@@ -186,7 +189,8 @@ impl Transport for Mmsg {
             self.stats.send_errors += 1;
             return self.slots.abandon(slot);
         };
-        line.queued.push_back(self.slots.queue(slot, len, to, local));
+        let slot = self.slots.queue(slot, len, to, local);
+        line.queued.push(&mut self.slots, slot);
     }
 
     fn abandon(&mut self, slot: Slot) {
@@ -198,25 +202,32 @@ impl Transport for Mmsg {
     }
 
     fn flush(&mut self) {
-        for line in &mut self.lines {
-            while !line.queued.is_empty() {
-                let gone = match self.sending.call(line.socket.as_raw_fd(), &self.slots, &line.queued) {
+        let Mmsg { lines, sending, slots, stats, .. } = self;
+        for line in lines {
+            while let Some(&first) = line.queued.front() {
+                match sending.call(line.socket.as_raw_fd(), slots, &line.queued) {
                     Ok(sent) => {
-                        self.stats.sent += sent as u64;
-                        sent
+                        for run in (0..sent).map_while(|_| line.queued.pop_front()) {
+                            stats.sent_coalesced += if run.count > 1 { u64::from(run.count) } else { 0 };
+                            stats.sent += run.release(slots);
+                        }
                     }
                     Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                        self.stats.send_full += 1;
+                        stats.send_full += 1;
                         break;
                     }
-                    Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                    // The error is the first datagram's own: unreachable, too long, refused by a filter.
-                    Err(_) => {
-                        self.stats.send_errors += 1;
-                        1
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    Err(error) => {
+                        line.queued.pop_front();
+                        if first.count > 1 && error.raw_os_error().is_some_and(is_refusal) {
+                            stats.coalesce_refused += 1;
+                            line.queued.refuse(slots, first);
+                        } else {
+                            // The error is the first one's own: unreachable, too long, refused by a filter.
+                            stats.send_errors += first.release(slots);
+                        }
                     }
-                };
-                line.queued.drain(..gone).for_each(|slot| self.slots.release(slot));
+                }
             }
         }
     }
@@ -282,7 +293,7 @@ impl Receiving {
         Receiving {
             frames: Vec::with_capacity(BATCH),
             headers: empty_headers(),
-            places: empty_places(),
+            places: empty_places(BATCH),
             names: vec![Name([0; RawAddress::SIZE]); BATCH].into_boxed_slice(),
             controls: vec![Control([0; CONTROL_SIZE]); BATCH].into_boxed_slice(),
         }
@@ -324,31 +335,44 @@ impl Receiving {
     }
 }
 
+/// Datagrams of one `sendmmsg`: several runs of the most there can be.
+const PLACES: usize = 4 * BATCH;
+
 /// What `sendmmsg` reads, reused from call to call.
 struct Sending {
     headers: Box<[libc::mmsghdr]>,
+    controls: Box<[SegmentControl]>,
     places: Box<[libc::iovec]>,
 }
 
 impl Sending {
     fn new() -> Sending {
-        Sending { headers: empty_headers(), places: empty_places() }
+        let controls = vec![SegmentControl::new(); BATCH].into_boxed_slice();
+        Sending { headers: empty_headers(), controls, places: empty_places(PLACES) }
     }
 
-    /// Sends the first of the queued slots; does not block. Says how many went out (at least one), or why the first one did not.
-    fn call(&mut self, fd: RawFd, slots: &SendSlots, queued: &VecDeque<u32>) -> io::Result<usize> {
-        let count = queued.len().min(BATCH);
-        for ((&slot, header), place) in queued.iter().take(count).zip(&mut self.headers).zip(&mut self.places) {
-            let (bytes, to) = (slots.bytes(slot), &slots.outgoing(slot).to);
-            place.iov_base = bytes.as_ptr().cast_mut().cast();
-            place.iov_len = bytes.len();
-            header.msg_hdr.msg_name = to.as_ptr().cast_mut().cast();
-            header.msg_hdr.msg_namelen = to.len();
-            header.msg_hdr.msg_iov = place;
-            header.msg_hdr.msg_iovlen = 1;
+    /// Sends the first of the queued runs; does not block. Says how many went out (at least one), or why the first one did not.
+    fn call(&mut self, fd: RawFd, slots: &SendSlots, queued: &Runs) -> io::Result<usize> {
+        let (mut count, mut used) = (0, 0);
+        for ((run, header), control) in queued.iter().zip(&mut self.headers).zip(&mut self.controls) {
+            let Some(places) = self.places.get_mut(used..used + usize::from(run.count)) else { break };
+            for (slot, place) in run.slots(slots).zip(places.iter_mut()) {
+                let bytes = slots.bytes(slot);
+                place.iov_base = bytes.as_ptr().cast_mut().cast();
+                place.iov_len = bytes.len();
+            }
+            let to = &slots.outgoing(run.first).to;
+            let header = &mut header.msg_hdr;
+            header.msg_name = to.as_ptr().cast_mut().cast();
+            header.msg_namelen = to.len();
+            header.msg_iov = places.as_mut_ptr();
+            header.msg_iovlen = places.len();
+            (header.msg_control, header.msg_controllen) = control.fill(run);
+            used += places.len();
+            count += 1;
         }
-        // SAFETY: `count` headers were just filled in with names and bytes of queued slots, which `slots` keeps alive and unchanged
-        // during the call; the kernel only reads them.
+        // SAFETY: `count` headers were just filled in with names, bytes of queued slots, which `slots` keeps alive and unchanged during the
+        // call, and control messages and iovecs of their own; the kernel only reads them.
         let result = unsafe { libc::sendmmsg(fd, self.headers.as_mut_ptr(), count as u32, libc::MSG_DONTWAIT as _) };
         usize::try_from(result).map_err(|_| io::Error::last_os_error())
     }
@@ -360,6 +384,6 @@ fn empty_headers() -> Box<[libc::mmsghdr]> {
     (0..BATCH).map(|_| header()).collect()
 }
 
-fn empty_places() -> Box<[libc::iovec]> {
-    vec![libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; BATCH].into_boxed_slice()
+pub(super) fn empty_places(count: usize) -> Box<[libc::iovec]> {
+    vec![libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; count].into_boxed_slice()
 }

@@ -10,6 +10,7 @@
 //! To add a transport: one file, one line in [`select`]'s `transports!`, and `tests/loopback` runs the contract test on it.
 
 pub mod mmsg;
+mod runs;
 pub mod select;
 pub mod slots;
 pub mod socket;
@@ -85,12 +86,19 @@ pub struct TransportSettings {
     pub slot_size: u32,
     /// io_uring: how many free frames lie with the kernel at a time; more only spreads over more cache.
     pub provided_frames: u32,
+    /// Datagrams of equal length to one destination leave in one send (UDP_SEGMENT) where the path allows it.
+    pub coalesce: bool,
+    /// io_uring: the CPU of the kernel's submission thread (SQPOLL); `None`: no such thread.
+    pub sqpoll_cpu: Option<u16>,
+    /// How long a receive polls the network card's queue itself (NAPI busy polling); `None`: not at all.
+    pub napi_busy_poll: Option<Duration>,
 }
 
 impl Default for TransportSettings {
     /// 256 slots of 4,096 bytes, 256 provided frames (docs: 32 to 256 are equally fast, 1024 cost 2-5 %).
     fn default() -> TransportSettings {
-        TransportSettings { send_slots: 256, slot_size: 4096, provided_frames: 256 }
+        let (coalesce, sqpoll_cpu, napi_busy_poll) = (true, None, None);
+        TransportSettings { send_slots: 256, slot_size: 4096, provided_frames: 256, coalesce, sqpoll_cpu, napi_busy_poll }
     }
 }
 
@@ -114,6 +122,10 @@ stats! {
     received => DatagramsReceived,
     /// Datagrams the kernel took for sending.
     sent => DatagramsSent,
+    /// Of these, datagrams that left with others in one send (UDP_SEGMENT).
+    sent_coalesced => SentCoalesced,
+    /// Times a path refused to take several datagrams in one send; they went one by one.
+    coalesce_refused => CoalesceRefused,
     /// Datagrams dropped because they were longer than a frame.
     truncated => DroppedTruncated,
     /// Datagrams dropped by the kernel because a socket's receive buffer was full.

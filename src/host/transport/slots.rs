@@ -24,6 +24,8 @@ pub struct Outgoing {
     pub len: u32,
     /// The listen socket to send from.
     pub local: u8,
+    /// The slot that follows in its run.
+    next: u32,
 }
 
 /// All send slots of a core.
@@ -46,7 +48,7 @@ impl SendSlots {
             size,
             stride,
             free: (0..count).rev().collect(),
-            outgoing: vec![Outgoing { to: RawAddress::NONE, len: 0, local: 0 }; count as usize].into_boxed_slice(),
+            outgoing: vec![Outgoing { to: RawAddress::NONE, len: 0, local: 0, next: 0 }; count as usize].into_boxed_slice(),
         }
     }
 
@@ -76,7 +78,7 @@ impl SendSlots {
     /// Notes what to send; from here on the slot goes by its number, until [`SendSlots::release`].
     #[inline]
     pub fn queue(&mut self, slot: Slot, len: usize, to: SocketAddr, local: u8) -> u32 {
-        self.outgoing[slot.0 as usize] = Outgoing { to: to.into(), len: len.min(self.size) as u32, local };
+        self.outgoing[slot.0 as usize] = Outgoing { to: to.into(), len: len.min(self.size) as u32, local, next: slot.0 };
         slot.0
     }
 
@@ -91,6 +93,18 @@ impl SendSlots {
     pub fn bytes(&self, index: u32) -> &[u8] {
         let start = index as usize * self.stride;
         &self.bytes[start..start + self.outgoing(index).len as usize]
+    }
+
+    /// Notes that `next` follows `slot` in its run.
+    #[inline]
+    pub(super) fn link(&mut self, slot: u32, next: u32) {
+        self.outgoing[slot as usize].next = next;
+    }
+
+    /// The slot that follows in its run.
+    #[inline]
+    pub(super) fn next(&self, slot: u32) -> u32 {
+        self.outgoing[slot as usize].next
     }
 
     /// Makes a queued slot free again.

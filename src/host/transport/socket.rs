@@ -84,7 +84,7 @@ fn bind_one(address: SocketAddr, settings: &SocketSettings) -> io::Result<UdpSoc
 }
 
 /// A socket address as the kernel reads and writes it.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(C, align(8))]
 pub struct RawAddress {
     bytes: [u8; RawAddress::SIZE],

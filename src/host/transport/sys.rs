@@ -3,6 +3,7 @@
 use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::time::Duration;
 
 use super::steer::Instruction;
 
@@ -23,6 +24,15 @@ pub(super) fn dropped(socket: BorrowedFd<'_>) -> u32 {
     // SAFETY: the kernel writes at most `length` bytes to `values`, both alive through the call; it checks the rest.
     let result = unsafe { libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_MEMINFO, place, &mut length) };
     if result == 0 { values[libc::SK_MEMINFO_DROPS as usize] } else { 0 }
+}
+
+/// Lets receives poll the network card's queue for so long instead of waiting for its interrupt.
+pub(super) fn busy_poll(socket: BorrowedFd<'_>, time: Duration) -> io::Result<()> {
+    /// What a poll takes at most: the value AF_XDP drivers are run with.
+    const BUDGET: i32 = 64;
+    set_option(socket, libc::SOL_SOCKET, libc::SO_BUSY_POLL, i32::try_from(time.as_micros()).unwrap_or(i32::MAX))?;
+    set_option(socket, libc::SOL_SOCKET, libc::SO_PREFER_BUSY_POLL, 1)?;
+    set_option(socket, libc::SOL_SOCKET, libc::SO_BUSY_POLL_BUDGET, BUDGET)
 }
 
 /// Attaches a classic BPF program that chooses among the sockets of the group `socket` belongs to.

@@ -11,6 +11,9 @@
 //! - Sends skip the completion of success, which is only safe because they never wait (MSG_DONTWAIT): when enter returns, each
 //!   consumed send has been done or has posted its error. Only then are slots free.
 //! - A ring is used by the thread that made it only (SINGLE_ISSUER).
+//!
+//! With SQPOLL a thread of the kernel, on a CPU of its own, takes submissions without a system call. Sends are then done at some later
+//! time, so each posts its completion, and only then its slots are free.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
@@ -23,10 +26,11 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use io_uring::squeue::{Entry, Flags};
-use io_uring::types::{BufRingEntry, CancelBuilder, Fd, Fixed, RecvMsgOut, SubmitArgs, Timespec};
+use io_uring::types::{BufRingEntry, CancelBuilder, Fd, Fixed, Napi, RecvMsgOut, SubmitArgs, Timespec};
 use io_uring::{EnterFlags, IoUring, Probe, cqueue, opcode};
 
-use super::mmsg::SEND_RETRY;
+use super::mmsg::{SEND_RETRY, empty_places};
+use super::runs::{Run, Runs, SegmentControl, is_refusal};
 use super::slots::{SendSlots, Slot};
 use super::socket::{CONTROL_SIZE, RawAddress, receive_timestamp};
 use super::{Sleeper, Stats, Transport, TransportSettings, Waker, sys};
@@ -44,6 +48,8 @@ const KERNEL_START: usize = HEADROOM - KERNEL_HEADER;
 const FRAMES_MAX: u32 = 65_536;
 /// The most frames a provided-buffer ring takes.
 const PROVIDED_MAX: u32 = 32_768;
+/// No error of a send: its completion has not come.
+const PENDING: i32 = -1;
 /// How long closing waits for the kernel to let go of one request.
 const CANCEL_TIMEOUT: Duration = Duration::from_millis(100);
 
@@ -58,12 +64,15 @@ pub struct Uring {
     arrived: VecDeque<Arrival>,
     pool: FramePool,
     slots: SendSlots,
-    /// Slots to send, oldest first.
-    queued: VecDeque<u32>,
-    /// Slots whose sends are in the submission queue or done since the last look.
-    in_flight: Vec<u32>,
-    /// By slot: the error its send ended with, 0 for none.
+    queued: Runs,
+    /// Runs whose sends are in the submission queue or done since the last look.
+    in_flight: VecDeque<Run>,
+    /// By first slot: the error its send ended with, 0 for none; with SQPOLL [`PENDING`] until its completion has come.
     failures: Box<[i32]>,
+    /// What the kernel reads of runs in flight.
+    messages: Messages,
+    /// A thread of the kernel submits.
+    sqpoll: bool,
     sleeper: Sleeper,
     wake_armed: bool,
     clock: Clock,
@@ -120,10 +129,16 @@ impl Uring {
     /// # Errors
     /// The reason why not.
     pub fn probe() -> Result<(), String> {
-        let ring = build(8, 16).map_err(|e| format!("io_uring_setup: {e} (needs Linux 6.1 and leave to use io_uring)"))?;
+        let ring = build(8, 16, None).map_err(|e| format!("io_uring_setup: {e} (needs Linux 6.1 and leave to use io_uring)"))?;
         let mut probe = Probe::new();
         ring.submitter().register_probe(&mut probe).map_err(|e| format!("io_uring probe: {e}"))?;
-        for (code, name) in [(opcode::RecvMsgMulti::CODE, "RECVMSG"), (opcode::Send::CODE, "SEND"), (opcode::Read::CODE, "READ")] {
+        let needed = [
+            (opcode::RecvMsgMulti::CODE, "RECVMSG"),
+            (opcode::Send::CODE, "SEND"),
+            (opcode::SendMsg::CODE, "SENDMSG"),
+            (opcode::Read::CODE, "READ"),
+        ];
+        for (code, name) in needed {
             if !probe.is_supported(code) {
                 return Err(format!("io_uring has no {name}"));
             }
@@ -150,7 +165,11 @@ impl Uring {
         let others = sockets.len() as u32 + 1;
         // Room for every send and every re-armed receive; completions for every provided frame, every failed send, and ends of receives.
         let submissions = slots.count() as u32 + others;
-        let ring = build(submissions, provided + slots.count() as u32 + 2 * others)?;
+        let ring = build(submissions, provided + slots.count() as u32 + 2 * others, settings.sqpoll_cpu)?;
+        if let Some(time) = settings.napi_busy_poll {
+            let mut napi = Napi::new().set_busy_poll_timeout(time.as_micros() as u32).set_prefer_busy_poll(true);
+            ring.submitter().register_napi(&mut napi).map_err(|e| io::Error::new(e.kind(), format!("IORING_REGISTER_NAPI: {e}")))?;
+        }
         let fds: Vec<RawFd> = sockets.iter().map(AsRawFd::as_raw_fd).collect();
         ring.submitter().register_files(&fds)?;
         let buffers = Buffers::new(&ring, provided)?;
@@ -165,8 +184,10 @@ impl Uring {
             receive_header,
             arrived: VecDeque::with_capacity(pool.frames() as usize),
             pool,
-            queued: VecDeque::with_capacity(slots.count()),
-            in_flight: Vec::with_capacity(slots.count()),
+            queued: Runs::new(slots.count(), settings.coalesce),
+            in_flight: VecDeque::with_capacity(slots.count()),
+            messages: Messages::new(slots.count()),
+            sqpoll: settings.sqpoll_cpu.is_some(),
             failures: vec![0; slots.count()].into_boxed_slice(),
             slots,
             sleeper,
@@ -197,8 +218,8 @@ impl Uring {
     /// Puts a request into the submission queue; `false` when it is full (then the next turn tries again).
     fn push(&mut self, entry: Entry, request: Request) -> bool {
         // SAFETY: what the entry points to outlives the request: the receive header and the event value live as long as the ring;
-        // slots in flight are not written to until the kernel has consumed the entry and `enter` has returned; frames of the
-        // buffer ring are taken from the pool until their completion.
+        // slots in flight and their messages are not written to until the kernel has consumed the entry and `enter` has returned, or,
+        // with SQPOLL, the completion has come; frames of the buffer ring are taken from the pool until their completion.
         unsafe { self.ring.submission().push(&entry.user_data(request.user_data())) }.is_ok()
     }
 
@@ -230,7 +251,7 @@ impl Uring {
                 }
                 Some(Request::Send(slot)) => {
                     if let Some(failure) = self.failures.get_mut(slot as usize) {
-                        *failure = -result;
+                        *failure = -result.min(0);
                     }
                 }
                 Some(Request::Wake) => {
@@ -242,23 +263,36 @@ impl Uring {
         }
     }
 
-    /// Frees the slots of consumed sends, except those that must be sent again.
+    /// Frees the slots of sends that are done, except those that must be sent again.
     fn settle(&mut self) {
-        if self.in_flight.is_empty() || !self.ring.submission().is_empty() {
-            return;
-        }
+        let done = if self.sqpoll {
+            self.in_flight.iter().take_while(|run| self.failures[run.first as usize] != PENDING).count()
+        } else if self.ring.submission().is_empty() {
+            self.in_flight.len()
+        } else {
+            0
+        };
+        let Uring { in_flight, queued, slots, failures, stats, .. } = self;
         // Backwards, so that what is sent again keeps its order at the front.
-        while let Some(slot) = self.in_flight.pop() {
-            match mem::take(&mut self.failures[slot as usize]) {
+        for run in in_flight.drain(..done).rev() {
+            match mem::take(&mut failures[run.first as usize]) {
                 libc::EAGAIN => {
-                    self.stats.send_full += 1;
-                    self.queued.push_front(slot);
-                    continue;
+                    stats.send_full += 1;
+                    queued.push_front(run);
                 }
-                0 => self.stats.sent += 1,
-                _ => self.stats.send_errors += 1,
+                0 => {
+                    stats.sent_coalesced += if run.count > 1 { u64::from(run.count) } else { 0 };
+                    stats.sent += run.release(slots);
+                }
+                error if run.count > 1 && is_refusal(error) => {
+                    stats.coalesce_refused += 1;
+                    queued.refuse(slots, run);
+                }
+                _ => stats.send_errors += run.release(slots),
             }
-            self.slots.release(slot);
+        }
+        if self.in_flight.is_empty() {
+            self.messages.used = (0, 0);
         }
     }
 
@@ -266,9 +300,14 @@ impl Uring {
     fn turn(&mut self) {
         let submission = self.ring.submission();
         let (pending, deferred, overflown) = (!submission.is_empty(), submission.taskrun(), submission.cq_overflow());
+        let asleep = self.sqpoll && pending && submission.need_wakeup();
         drop(submission);
         self.stats.ring_overflow += u64::from(overflown);
-        if pending || deferred || overflown {
+        if asleep {
+            // Only an interruption can fail here, and the next turn tries again.
+            let _ = self.ring.submit();
+        }
+        if (pending && !self.sqpoll) || deferred || overflown {
             self.enter();
         }
         self.reap();
@@ -344,7 +383,7 @@ impl Transport for Uring {
             return self.slots.abandon(slot);
         }
         let slot = self.slots.queue(slot, len, to, local);
-        self.queued.push_back(slot);
+        self.queued.push(&mut self.slots, slot);
     }
 
     fn abandon(&mut self, slot: Slot) {
@@ -356,24 +395,30 @@ impl Transport for Uring {
     }
 
     fn flush(&mut self) {
-        // Not before the sends of the last flush are settled: a slot must not overtake one that is sent again.
+        // Not before the sends of the last flush are settled: a slot must not overtake one that is sent again. (With SQPOLL it may, should
+        // the send buffer be full: waiting for the kernel's thread would cost what it saves.)
         self.settle();
-        if !self.in_flight.is_empty() {
+        if !self.in_flight.is_empty() && !self.sqpoll {
             return self.turn();
         }
-        while let Some(&slot) = self.queued.front() {
-            let (bytes, outgoing) = (self.slots.bytes(slot), self.slots.outgoing(slot));
-            let send = opcode::Send::new(Fixed(u32::from(outgoing.local)), bytes.as_ptr(), bytes.len() as u32)
-                .flags(libc::MSG_DONTWAIT)
-                .dest_addr(outgoing.to.as_ptr().cast())
-                .dest_addr_len(outgoing.to.len())
-                .build()
-                .flags(Flags::SKIP_SUCCESS);
-            if !self.push(send, Request::Send(slot)) {
+        while let Some(&run) = self.queued.front() {
+            let outgoing = self.slots.outgoing(run.first);
+            let socket = Fixed(u32::from(outgoing.local));
+            let send = if run.count > 1 {
+                let Some(message) = self.messages.build(&self.slots, &run) else { break };
+                opcode::SendMsg::new(socket, message).flags(libc::MSG_DONTWAIT as u32).build()
+            } else {
+                let bytes = self.slots.bytes(run.first);
+                let send = opcode::Send::new(socket, bytes.as_ptr(), bytes.len() as u32).flags(libc::MSG_DONTWAIT);
+                send.dest_addr(outgoing.to.as_ptr().cast()).dest_addr_len(outgoing.to.len()).build()
+            };
+            let send = if self.sqpoll { send } else { send.flags(Flags::SKIP_SUCCESS) };
+            if !self.push(send, Request::Send(run.first)) {
                 break;
             }
+            self.failures[run.first as usize] = if self.sqpoll { PENDING } else { 0 };
             self.queued.pop_front();
-            self.in_flight.push(slot);
+            self.in_flight.push_back(run);
         }
         if !self.in_flight.is_empty() {
             self.turn();
@@ -425,7 +470,8 @@ impl Drop for Uring {
             let _ = self.ring.submitter().register_sync_cancel(Some(CANCEL_TIMEOUT.into()), CancelBuilder::any());
             self.enter();
             self.reap();
-            !self.wake_armed && self.lines.iter().all(|line| !line.armed)
+            let sent = self.in_flight.iter().all(|run| self.failures[run.first as usize] != PENDING);
+            sent && !self.wake_armed && self.lines.iter().all(|line| !line.armed)
         });
         // The ring ends in the background; the sockets must not stay open that long. An error could only mean they are not registered.
         let _ = self.ring.submitter().unregister_files();
@@ -433,6 +479,46 @@ impl Drop for Uring {
             mem::forget(Arc::clone(self.pool.table()));
             self.buffers.leak();
         }
+    }
+}
+
+/// Messages of several datagrams, built for one flush and used by the kernel until its sends are done.
+struct Messages {
+    headers: Box<[libc::msghdr]>,
+    controls: Box<[SegmentControl]>,
+    places: Box<[libc::iovec]>,
+    /// Headers and places in use.
+    used: (usize, usize),
+}
+
+impl Messages {
+    fn new(slots: usize) -> Messages {
+        // SAFETY: all zero is a valid `msghdr`: null pointers and lengths of zero.
+        let header = || unsafe { mem::zeroed() };
+        // A message is of two datagrams at least.
+        let headers = (0..slots / 2).map(|_| header()).collect();
+        let controls = vec![SegmentControl::new(); slots / 2].into_boxed_slice();
+        Messages { headers, controls, places: empty_places(slots), used: (0, 0) }
+    }
+
+    /// The message of a run; `None` when there is no room, which there is for all slots once.
+    fn build(&mut self, slots: &SendSlots, run: &Run) -> Option<*const libc::msghdr> {
+        let (number, first) = self.used;
+        let header = self.headers.get_mut(number)?;
+        let places = self.places.get_mut(first..first + usize::from(run.count))?;
+        for (slot, place) in run.slots(slots).zip(places.iter_mut()) {
+            let bytes = slots.bytes(slot);
+            place.iov_base = bytes.as_ptr().cast_mut().cast();
+            place.iov_len = bytes.len();
+        }
+        let to = &slots.outgoing(run.first).to;
+        header.msg_name = to.as_ptr().cast_mut().cast();
+        header.msg_namelen = to.len();
+        header.msg_iov = places.as_mut_ptr();
+        header.msg_iovlen = places.len();
+        (header.msg_control, header.msg_controllen) = self.controls.get_mut(number)?.fill(run);
+        self.used = (number + 1, first + places.len());
+        Some(header)
     }
 }
 
@@ -501,11 +587,18 @@ impl Buffers {
     }
 }
 
+/// How long the kernel's submission thread looks for work before it sleeps, in milliseconds.
+const SQPOLL_IDLE_MS: u32 = 50;
+
 /// A ring with the flags of the module's rules; without NO_SQARRAY where the kernel is older than 6.6.
-fn build(submissions: u32, completions: u32) -> io::Result<IoUring> {
+fn build(submissions: u32, completions: u32, sqpoll_cpu: Option<u16>) -> io::Result<IoUring> {
     let build = |no_array: bool| {
         let mut builder = IoUring::builder();
-        builder.setup_single_issuer().setup_defer_taskrun().setup_taskrun_flag().setup_submit_all();
+        builder.setup_single_issuer().setup_submit_all();
+        match sqpoll_cpu {
+            Some(cpu) => builder.setup_sqpoll(SQPOLL_IDLE_MS).setup_sqpoll_cpu(cpu.into()),
+            None => builder.setup_defer_taskrun().setup_taskrun_flag(),
+        };
         builder.setup_clamp().setup_cqsize(completions.next_power_of_two().max(2 * submissions.next_power_of_two())).dontfork();
         if no_array {
             builder.setup_no_sqarray();

@@ -31,6 +31,10 @@ counters! {
     DatagramsReceived = "datagrams_received",
     /// Datagrams sent.
     DatagramsSent = "datagrams_sent",
+    /// Datagrams that left with others in one send (UDP_SEGMENT).
+    SentCoalesced = "sent_coalesced",
+    /// Times a path refused to take several datagrams in one send; they went one by one from then on.
+    CoalesceRefused = "coalesce_refused",
     /// Datagrams that could not be sent for want of a transmit frame.
     TransmitFull = "transmit_full",
     /// Datagrams dropped: the source address is no configured agent.
@@ -53,6 +57,8 @@ counters! {
     RingOverflow = "ring_overflow",
     /// Sleeps of a core ended by another thread.
     Wakes = "wakes",
+    /// System calls of a core to end the sleep of another one.
+    WakesSent = "wakes_sent",
     /// Releases refused: the frame was not held or still being read (a fault in the gateway).
     ReleaseRefused = "release_refused",
     /// Messages dropped: more messages in one datagram than the limit.

@@ -4,7 +4,7 @@ use super::Core;
 use super::outside::{Frames, Origin, Outside, Turn};
 use super::receive::Received;
 use crate::proto::base::{Counter, EndpointIndex, TransactionId};
-use crate::proto::codec::mgcp::Writer;
+use crate::proto::codec::mgcp::{Writer, pad_first_line};
 use crate::proto::endpoint::Announcement as Told;
 use crate::proto::mgcp::{self, Calls, Outcome};
 use crate::proto::transaction::history;
@@ -62,6 +62,7 @@ impl Core {
         let now = turn.now;
         let Origin { from, local, .. } = received.origin;
         let largest = self.settings.agent(received.message.agent).map_or(mgcp::SMALLEST_MAX_RESPONSE, |agent| agent.max_response);
+        let pad = self.settings.agent(received.message.agent).is_some_and(|agent| agent.pad_responses);
         // The agent's limit may have grown since the history promised its room.
         let largest = handle.and_then(|handle| self.history.room(handle)).map_or(largest, |room| room.min(largest));
         let announcement = self.announcement_in_front(preface);
@@ -81,6 +82,10 @@ impl Core {
                 fitted = false;
                 mgcp::write_refusal(rest, id, mgcp::RESPONSE_TOO_LARGE)
             });
+            let length = match rest.get_mut(..room) {
+                Some(room) if pad => pad_first_line(room, length),
+                _ => length,
+            };
             if let (Some(handle), Some(body)) = (handle, rest.get(..length)) {
                 // `begin` promised the room, so this stores what it is given.
                 let _ = history.finish(now, handle, body);

@@ -115,10 +115,11 @@ fn hostile_datagrams_do_no_harm() {
     // Another port: what is under way to the first one is none of its business.
     let mut later = Agent::at((gateway.tuning.addresses.agent().ip(), 2828).into(), agent.gateway);
     drop(agent);
-    // The history takes new commands again when the old ones have been forgotten.
+    // Its core's socket may still be full, so the agent asks again; the history takes new commands when the old ones are forgotten.
     let code = eventually("an audit is answered", SOON * 2, || {
-        later.mail.clear();
-        Some(later.ask("AUEP", "ds/ds3-1/ds1-20/20", &[]).code).filter(|&code| code != Some(409))
+        let id = later.command("AUEP", "ds/ds3-1/ds1-20/20", &[]);
+        later.listen(Duration::from_millis(200));
+        later.mail.iter().find(|message| message.id == id).map(|message| message.code).filter(|&code| code != Some(409))
     });
     assert_eq!(code, Some(200), "{}", gateway.log());
     for counter in ["dropped_unreadable", "dropped_truncated", "commands_new"] {

@@ -11,6 +11,7 @@ mod gateway;
 mod hostile;
 mod life;
 mod load;
+mod loops;
 mod metrics;
 mod network;
 mod operator;

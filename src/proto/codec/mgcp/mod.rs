@@ -39,4 +39,4 @@ pub use value::{
     COUNTER_MAX, ConfirmedRanges, ConnectionParameters, InfoCode, Quarantine, ReasonCode, RequestedInfo, RestartMethod, effective_code,
     parse_mode,
 };
-pub use write::{Mark, TEXT_MAX, Writer};
+pub use write::{Mark, PADDED_TO, TEXT_MAX, Writer, pad_first_line};

@@ -13,6 +13,24 @@ use crate::proto::base::{HexId, TransactionId};
 /// The longest commentary of a response, in bytes; what is longer is cut.
 pub const TEXT_MAX: usize = 200;
 
+/// Padded messages are a multiple of this long, in bytes: responses that differ in the digits of a number become equally long.
+pub const PADDED_TO: usize = 16;
+
+/// Puts blanks behind the first line of the message of `length` bytes at the start of `room`, so that it becomes a multiple of
+/// [`PADDED_TO`] long: its new length. Unchanged without room for that, or without a line end.
+pub fn pad_first_line(room: &mut [u8], length: usize) -> usize {
+    let padded = length.next_multiple_of(PADDED_TO);
+    let end = room.get(..length).and_then(|message| memchr::memmem::find(message, b"\r\n"));
+    match (end, room.get_mut(..padded)) {
+        (Some(end), Some(message)) => {
+            message.copy_within(end..length, end + padded - length);
+            message.iter_mut().skip(end).take(padded - length).for_each(|byte| *byte = b' ');
+            padded
+        }
+        _ => length,
+    }
+}
+
 /// Writes one datagram: one message, or several with [`Writer::separator`] between.
 #[derive(Debug)]
 pub struct Writer<'a> {
@@ -328,6 +346,23 @@ mod tests {
         write(&mut writer);
         let length = writer.finish().unwrap();
         String::from_utf8(buffer[..length].to_vec()).unwrap()
+    }
+
+    #[test]
+    fn a_padded_message_is_a_multiple_long_and_only_its_comment_grew() {
+        for (message, padded) in [
+            (&b"200 1207 OK\r\nI: 1\r\n"[..], Some(&b"200 1207 OK             \r\nI: 1\r\n"[..])),
+            (b"250 1234567 OK\r\n", Some(b"250 1234567 OK\r\n")),
+            (b"no line end", None),
+        ] {
+            let mut room = [b'x'; 64];
+            room[..message.len()].copy_from_slice(message);
+            let length = pad_first_line(&mut room, message.len());
+            assert_eq!(&room[..length], padded.unwrap_or(message));
+            // Without room it stays as it is.
+            let mut tight = message.to_vec();
+            assert_eq!((pad_first_line(&mut tight, message.len()), &tight[..]), (message.len(), message));
+        }
     }
 
     #[test]
