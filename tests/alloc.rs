@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate::proto::base::{AgentId, CoreId, Counters, FrameRef, Time};
+use tollgate::proto::cas::{Signalling, Times};
 use tollgate::proto::core::{Boot, Core, Envelope, Frames, Origin, Outside, Turn};
 use tollgate::proto::endpoint::Law;
 use tollgate::proto::plan::{AgentSettings, Limits, Plan, Settings, SpanPlan};
@@ -157,6 +158,7 @@ fn bench() -> Bench {
     let facilities: Vec<Facility> = (0..4).map(|n| Facility::Span(SpanIndex(n))).collect();
     let card = SimCard::new(&SimulatedPlan {
         topology: &topology,
+        kinds: &[],
         facilities: &facilities,
         address: IpAddr::from([192, 0, 2, 20]),
         ports: 16384..=32767,
@@ -165,7 +167,7 @@ fn bench() -> Bench {
         seed: 5,
     });
     let plan = Plan {
-        spans: vec![SpanPlan { law: Law::Mu, agent: AgentId(0) }; 4],
+        spans: vec![SpanPlan { law: Law::Mu, agent: AgentId(0), signalling: Signalling::default() }; 4],
         topology,
         domains: vec![b"tgw.example.net"[..].into()],
         listen: vec!["192.0.2.10:2427".parse().unwrap()],
@@ -185,6 +187,7 @@ fn bench() -> Bench {
             history_bytes: 8 << 20,
             own_commands: 32,
         },
+        times: Times::default(),
     };
     let agent = AgentSettings { delete_on_failure: false, ..AgentSettings::at("ca1", AGENT) };
     let mut settings = Settings::new(vec![agent]);

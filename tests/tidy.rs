@@ -12,11 +12,12 @@ const EDGES: &[(&str, &[&str])] = &[
     ("trunk", &["package", "base"]),
     ("overload", &["base"]),
     ("package", &["codec", "base"]),
+    ("cas", &["package", "trunk", "codec", "timer", "base"]),
     ("endpoint", &["package", "trunk", "base"]),
     ("aggregate", &["trunk", "base"]),
     ("transaction", &["timer", "base"]),
     ("restart", &["aggregate", "endpoint", "trunk", "base"]),
-    ("plan", &["aggregate", "endpoint", "overload", "transaction", "package", "codec", "trunk", "base"]),
+    ("plan", &["cas", "aggregate", "endpoint", "overload", "transaction", "package", "codec", "trunk", "base"]),
     ("mgcp", &["plan", "aggregate", "endpoint", "package", "codec", "trunk", "base"]),
     ("agent", &["codec", "base"]),
 ];

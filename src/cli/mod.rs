@@ -11,7 +11,7 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tollgate::config::{self, Config, CpuFacts};
-use tollgate::host::control::protocol::{How, Request, Sim, What};
+use tollgate::host::control::protocol::{Behaviour, Echo, Far, How, Request, Sim, What};
 use tollgate::host::control::{log, socket};
 use tollgate::host::{self, cpu};
 use tollgate::load;
@@ -126,6 +126,57 @@ enum SimVerb {
         /// So many of a million.
         ppm: u32,
     },
+    /// The far end of a channel seizes it, and sends digits when it may.
+    Seize {
+        /// The endpoint.
+        endpoint: String,
+        /// Such as 5551234# or, on an MF trunk, k0,5,5,5,s0.
+        #[arg(default_value = "")]
+        digits: String,
+    },
+    /// The far end goes off-hook.
+    Answer {
+        /// The endpoint.
+        endpoint: String,
+    },
+    /// The far end goes on-hook.
+    Release {
+        /// The endpoint.
+        endpoint: String,
+    },
+    /// The far end winks.
+    Wink {
+        /// The endpoint.
+        endpoint: String,
+    },
+    /// The far end goes on-hook for a moment.
+    Flash {
+        /// The endpoint.
+        endpoint: String,
+    },
+    /// The far end sends digits.
+    Digits {
+        /// The endpoint.
+        endpoint: String,
+        /// As for `seize`.
+        digits: String,
+    },
+    /// What the far end does of its own accord from now on.
+    Far {
+        /// The endpoint; `*` for all that are not told by themselves.
+        endpoint: String,
+        /// What it does.
+        #[arg(value_enum)]
+        behaviour: Behaviour,
+    },
+    /// What the far end does with continuity tones from now on.
+    Echo {
+        /// The endpoint.
+        endpoint: String,
+        /// What it does.
+        #[arg(value_enum)]
+        echo: Echo,
+    },
     /// A core stands still.
     Stall {
         /// Its number.
@@ -171,10 +222,23 @@ fn order(verb: Verb) -> Request {
         Verb::Sim(SimVerb::Hang) => Request::Sim(Sim::Hang),
         Verb::Sim(SimVerb::Refuse { orders }) => Request::Sim(Sim::Refuse { orders }),
         Verb::Sim(SimVerb::Loss { ppm }) => Request::Sim(Sim::Loss { ppm }),
+        Verb::Sim(SimVerb::Seize { endpoint, digits }) => far(endpoint, Far::Seize { digits }),
+        Verb::Sim(SimVerb::Answer { endpoint }) => far(endpoint, Far::Answer),
+        Verb::Sim(SimVerb::Release { endpoint }) => far(endpoint, Far::Release),
+        Verb::Sim(SimVerb::Wink { endpoint }) => far(endpoint, Far::Wink),
+        Verb::Sim(SimVerb::Flash { endpoint }) => far(endpoint, Far::Flash),
+        Verb::Sim(SimVerb::Digits { endpoint, digits }) => far(endpoint, Far::Digits { digits }),
+        Verb::Sim(SimVerb::Far { endpoint, behaviour }) if endpoint == "*" => Request::Sim(Sim::Behave { behaviour }),
+        Verb::Sim(SimVerb::Far { endpoint, behaviour }) => far(endpoint, Far::Behave { behaviour }),
+        Verb::Sim(SimVerb::Echo { endpoint, echo }) => far(endpoint, Far::Echo { echo }),
         Verb::Sim(SimVerb::Stall { core, ms }) => Request::Sim(Sim::Stall { core, ms }),
         Verb::Show { what, name, state, .. } => Request::Show { what, name, state },
         Verb::Run | Verb::Check { .. } | Verb::Load(_) => unreachable!("done by main"),
     }
+}
+
+fn far(endpoint: String, order: Far) -> Request {
+    Request::Sim(Sim::Far { endpoint, order })
 }
 
 fn run(path: Option<&Path>, socket: Option<PathBuf>, log: Option<String>) -> anyhow::Result<ExitCode> {
@@ -269,6 +333,12 @@ mod tests {
             ("tollgate sim delay 5", Request::Sim(Sim::Delay { ms: 5 })),
             ("tollgate sim hang", Request::Sim(Sim::Hang)),
             ("tollgate sim refuse 2", Request::Sim(Sim::Refuse { orders: 2 })),
+            ("tollgate sim seize x k0,1,s0", far("x".into(), Far::Seize { digits: "k0,1,s0".into() })),
+            ("tollgate sim seize x", far("x".into(), Far::Seize { digits: String::new() })),
+            ("tollgate sim answer x", far("x".into(), Far::Answer)),
+            ("tollgate sim far x no-answer", far("x".into(), Far::Behave { behaviour: Behaviour::NoAnswer })),
+            ("tollgate sim far * hangs", Request::Sim(Sim::Behave { behaviour: Behaviour::Hangs })),
+            ("tollgate sim echo x stuck", far("x".into(), Far::Echo { echo: Echo::Stuck })),
             ("tollgate sim loss 100", Request::Sim(Sim::Loss { ppm: 100 })),
         ] {
             assert_eq!(request(line), Ok(expected), "{line}");

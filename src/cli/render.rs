@@ -168,6 +168,7 @@ fn endpoint(row: &EndpointRow) -> String {
     line("notified entity", if row.entity.is_empty() { "where commands come from".into() } else { row.entity.clone() });
     line("request", row.request.clone());
     line("law", row.law.clone());
+    line("line", row.line.clone().unwrap_or_default());
     line("connections", row.connections.len().to_string());
     for connection in &row.connections {
         line("  connection", connection.connection.clone());
@@ -384,6 +385,7 @@ mod tests {
             entity: "ca@[127.0.0.1]:2727".into(),
             request: "1A".into(),
             law: "mu".into(),
+            line: Some("awaits-wink".into()),
             connections: vec![connection],
         }
     }

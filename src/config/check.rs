@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::defaults::*;
 use super::file::{Findings, Raw};
 use super::plan::{CpuFacts, History, cpu_faults};
-use super::types::{Card, Law, RsipForm, Sources, SpanKind, TransportKind};
+use super::types::{Card, Direction, Law, RsipForm, Signalling, Sources, SpanKind, TransportKind};
 use super::valid::{Config, Layout, Span};
 use super::value::{Auto, Bytes, duration_text};
 
@@ -34,6 +34,7 @@ pub(super) fn check(raw: Raw, facts: Option<&CpuFacts>, findings: &mut Findings<
         transport: raw.transport,
         sim: raw.sim,
         spans,
+        cas: raw.cas,
         timers: raw.timers,
         limits: raw.limits,
         overload: raw.overload,
@@ -204,7 +205,7 @@ fn check_limits(raw: &Raw, findings: &mut Findings<'_>) {
 
 /// Times of which one must be shorter than another.
 fn check_order(raw: &Raw, findings: &mut Findings<'_>) {
-    let (t, limits, overload) = (&raw.timers, &raw.limits, &raw.overload);
+    let (t, limits, overload, cas) = (&raw.timers, &raw.limits, &raw.overload, &raw.cas);
     let (below, up_to) = (true, false);
     let pairs = [
         ("timers.transaction_limit", t.transaction_limit, below, "timers.t_hist", t.t_hist),
@@ -215,6 +216,11 @@ fn check_order(raw: &Raw, findings: &mut Findings<'_>) {
         ("timers.rto_initial", t.rto_initial, up_to, "timers.rto_max", t.rto_max),
         ("timers.tdinit", t.tdinit, up_to, "timers.tdmax", t.tdmax),
         ("timers.tdmin", t.tdmin, up_to, "timers.tdmax", t.tdmax),
+        ("cas.wink_min", cas.wink_min, below, "cas.wink_max", cas.wink_max),
+        ("cas.hook_min", cas.hook_min, up_to, "cas.wink_min", cas.wink_min),
+        ("cas.wink", cas.wink, up_to, "cas.wink_max", cas.wink_max),
+        ("cas.release_min", cas.release_min, up_to, "cas.flash_min", cas.flash_min),
+        ("cas.flash_min", cas.flash_min, below, "cas.flash_max", cas.flash_max),
         ("limits.stall_alarm", limits.stall_alarm, below, "limits.stall_exit", limits.stall_exit),
         ("overload.leave", overload.leave, below, "overload.enter", overload.enter),
     ];
@@ -240,6 +246,10 @@ fn check_spans(raw: &Raw, findings: &mut Findings<'_>) -> Vec<Span> {
         if !raw.agents.iter().any(|(_, known)| known.name == *agent) && entry.agent != Auto::Auto && !findings.any_fault_below("agent[") {
             findings.cross(&format!("{path}.agent"), &["agent"], &entry.agent, "must be \"auto\" or the name of an [[agent]]");
         }
+        if entry.signalling == Signalling::Operator && entry.direction == Direction::Incoming {
+            let problem = "must not be \"incoming\" with signalling = \"operator\": such trunks are outgoing only";
+            findings.cross(&format!("{path}.direction"), &[], &entry.direction, problem);
+        }
         let mut clash = None;
         for unit in entry.unit.first..=entry.unit.last {
             if let Some(other) = taken.get(&(entry.kind, unit)) {
@@ -253,6 +263,9 @@ fn check_spans(raw: &Raw, findings: &mut Findings<'_>) -> Vec<Span> {
                 card: entry.card,
                 common_channel: entry.common_channel,
                 law: entry.law.fixed().copied().unwrap_or(law),
+                signalling: entry.signalling,
+                direction: entry.direction,
+                yields: entry.yields,
                 agent: agent.clone(),
             });
         }

@@ -68,7 +68,7 @@ macro_rules! register {
 /// Calls `$use!` with every section type, in the order of the file: the one list of tables.
 macro_rules! sections {
     ($use:ident) => {
-        $use! { Gateway Agent Cores Transport SimCard SpanEntry Timers Limits Overload Operator Metrics Log }
+        $use! { Gateway Agent Cores Transport SimCard SpanEntry Cas Timers Limits Overload Operator Metrics Log }
     };
 }
 pub(super) use sections;
@@ -196,8 +196,57 @@ register! {
         common_channel: bool = false in (); restart
         /// The companding law of its channels. `"auto"`: A-law for an E1, mu-law else (ITU-T G.711).
         law: Auto<Law> = (Auto::Auto) in (); restart
+        /// How its channels signal, and so which packages they have: `"clear"` T, G, D, R ...; `"mf-..."` MS; `"dtmf-..."` and
+        /// `"pulse-..."` DT; `"feature-group-d"` MD; `"operator"` MO; `"pbx-..."` BL (RFC 3064). It holds for every channel of the span.
+        signalling: Signalling = (Signalling::Clear) in (); restart
+        /// Who may seize its trunks; a one-way trunk can be blocked by the other end (RFC 3064 3.4). `"operator"` is outgoing anyway.
+        direction: Direction = (Direction::Both) in (); restart
+        /// Whether the gateway gives way when both ends seize a trunk at once; the far end must be told the contrary (RFC 3064 4.1).
+        yields: bool = false in (); restart
         /// The agent its endpoints belong to until told otherwise (their provisioned notified entity). `"auto"`: the first one.
         agent: Auto<String> = (Auto::Auto) in &IDENTIFIER; restart
+    }
+
+    /// Times of channel associated signalling. The defaults are those of North American trunks; where an RFC says one, it is that.
+    Cas = "cas" {
+        /// A shorter off-hook does not count.
+        hook_min: Duration = (millis(40)) in millis(10)..=millis(500); restart
+        /// A shorter on-hook does not count.
+        release_min: Duration = (millis(150)) in millis(10)..=seconds(2); restart
+        /// The shortest wink (RFC 2705 6.1.3).
+        wink_min: Duration = (millis(100)) in millis(10)..=seconds(1); restart
+        /// The longest wink (RFC 2705 6.1.3); a longer off-hook is a seizure or an answer.
+        wink_max: Duration = (millis(350)) in millis(50)..=seconds(2); restart
+        /// How long our own wink is.
+        wink: Duration = (millis(200)) in millis(50)..=seconds(1); restart
+        /// From an incoming seizure to our wink.
+        wink_delay: Duration = (millis(150)) in millis(10)..=seconds(5); restart
+        /// From the far end's wink, or from our seizure on an immediate-start trunk, to the first digit.
+        digit_delay: Duration = (millis(150)) in millis(50)..=seconds(5); restart
+        /// From our seizure to the far end's wink; then the call fails.
+        wink_limit: Duration = (seconds(5)) in millis(500)..=seconds(60); restart
+        /// How long the controlling end waits when both have seized (RFC 3064 4.1).
+        glare: Duration = (seconds(4)) in millis(500)..=seconds(60); restart
+        /// How long it holds the trunk after that (RFC 3064 4.1).
+        glare_hold: Duration = (seconds(16)) in seconds(1)..=seconds(120); restart
+        /// From our wink to the first digit.
+        first_digit: Duration = (seconds(10)) in seconds(1)..=seconds(120); restart
+        /// Between MF digits (RFC 2705 6.1.3).
+        between_digits: Duration = (seconds(4)) in millis(500)..=seconds(60); restart
+        /// For sending one string of digits.
+        sending: Duration = (seconds(30)) in seconds(5)..=seconds(300); restart
+        /// How long a call may wait for the agent or for its answer, or be suspended.
+        answer: Duration = (seconds(300)) in seconds(10)..=seconds(3600); restart
+        /// How long the agent has to complete a release.
+        release: Duration = (seconds(60)) in seconds(1)..=seconds(600); restart
+        /// How long the far end has to go on-hook before the channel counts as locked out.
+        guard: Duration = (seconds(30)) in seconds(1)..=seconds(600); restart
+        /// The shortest flash of a PBX.
+        flash_min: Duration = (millis(300)) in millis(50)..=seconds(2); restart
+        /// The longest flash of a PBX.
+        flash_max: Duration = (seconds(1)) in millis(100)..=seconds(3); restart
+        /// How long our own flash is.
+        flash: Duration = (millis(500)) in millis(100)..=seconds(2); restart
     }
 
     /// Protocol timers. All in the words of RFC 3435 where it has one.

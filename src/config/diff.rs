@@ -38,6 +38,7 @@ pub fn diff(old: &Config, new: &Config) -> Vec<Change> {
     section(&mut changes, Transport::TABLE, &old.transport, &new.transport);
     section(&mut changes, SimCard::TABLE, &old.sim, &new.sim);
     spans(&mut changes, &old.spans, &new.spans);
+    section(&mut changes, Cas::TABLE, &old.cas, &new.cas);
     section(&mut changes, Timers::TABLE, &old.timers, &new.timers);
     section(&mut changes, Limits::TABLE, &old.limits, &new.limits);
     section(&mut changes, Overload::TABLE, &old.overload, &new.overload);

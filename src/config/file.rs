@@ -30,6 +30,7 @@ pub(super) struct Raw {
     pub transport: Transport,
     pub sim: SimCard,
     pub spans: Vec<(String, SpanEntry)>,
+    pub cas: Cas,
     pub timers: Timers,
     pub limits: Limits,
     pub overload: Overload,
@@ -232,6 +233,7 @@ pub(super) fn read(findings: &mut Findings<'_>) -> Option<Raw> {
         transport: section(findings, root)?,
         sim: section(findings, root)?,
         spans: list(findings, root, SPANS_MAX),
+        cas: section(findings, root)?,
         timers: section(findings, root)?,
         limits: section(findings, root)?,
         overload: section(findings, root)?,
@@ -242,13 +244,14 @@ pub(super) fn read(findings: &mut Findings<'_>) -> Option<Raw> {
 }
 
 /// The tables at the top of the file.
-const TABLES: [&str; 12] = [
+const TABLES: [&str; 13] = [
     Gateway::TABLE,
     Agent::TABLE,
     Cores::TABLE,
     Transport::TABLE,
     "cards",
     SpanEntry::TABLE,
+    Cas::TABLE,
     Timers::TABLE,
     Limits::TABLE,
     Overload::TABLE,

@@ -71,6 +71,42 @@ words! {
         E1 = "e1",
     }
 
+    /// How the channels of a span signal.
+    Signalling {
+        /// Not at all: 64 kbit/s, signalled elsewhere (ISUP, PRI).
+        Clear = "clear",
+        /// MF digits after a wink.
+        MfWink = "mf-wink",
+        /// MF digits after the seizure.
+        MfImmediate = "mf-immediate",
+        /// DTMF digits after a wink.
+        DtmfWink = "dtmf-wink",
+        /// DTMF digits after the seizure.
+        DtmfImmediate = "dtmf-immediate",
+        /// Dial pulses after a wink.
+        PulseWink = "pulse-wink",
+        /// Dial pulses after the seizure.
+        PulseImmediate = "pulse-immediate",
+        /// Feature Group D, EANA and EAIN.
+        FeatureGroupD = "feature-group-d",
+        /// Operator services and 911, outgoing.
+        Operator = "operator",
+        /// Lines of a PBX with loop start.
+        LoopStart = "pbx-loop-start",
+        /// Lines of a PBX with ground start.
+        GroundStart = "pbx-ground-start",
+    }
+
+    /// Who may seize the trunks of a span.
+    Direction {
+        /// Both ends.
+        Both = "both",
+        /// The far end.
+        Incoming = "incoming",
+        /// The gateway.
+        Outgoing = "outgoing",
+    }
+
     /// A companding law (ITU-T G.711).
     Law {
         /// Mu-law.

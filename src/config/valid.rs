@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::defaults::*;
-use super::types::{Card, Law, SpanKind};
+use super::types::{Card, Direction, Law, Signalling, SpanKind};
 use super::value::Auto;
 use crate::proto::base::AgentId;
 
@@ -23,6 +23,8 @@ pub struct Config {
     pub sim: SimCard,
     /// The spans, one each, in the order of the file.
     pub spans: Vec<Span>,
+    /// Times of channel associated signalling.
+    pub cas: Cas,
     /// Protocol timers.
     pub timers: Timers,
     /// Bounds on memory and work.
@@ -103,6 +105,12 @@ pub struct Span {
     pub common_channel: bool,
     /// The companding law of its channels.
     pub law: Law,
+    /// How its channels signal.
+    pub signalling: Signalling,
+    /// Who may seize its trunks.
+    pub direction: Direction,
+    /// Whether the gateway gives way when both ends seize.
+    pub yields: bool,
     /// The name of the agent its endpoints belong to at first.
     pub agent: String,
 }
@@ -155,7 +163,17 @@ mod tests {
     use super::*;
 
     fn span(kind: SpanKind, common_channel: bool) -> Span {
-        Span { kind, unit: 7, card: Card::Sim, common_channel, law: Law::Mu, agent: "ca".into() }
+        Span {
+            kind,
+            unit: 7,
+            card: Card::Sim,
+            common_channel,
+            law: Law::Mu,
+            signalling: Signalling::Clear,
+            direction: Direction::Both,
+            yields: false,
+            agent: "ca".into(),
+        }
     }
 
     #[test]

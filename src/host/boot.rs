@@ -13,9 +13,11 @@ use crate::config::{
 };
 use crate::proto::aggregate::{Forms, Widest};
 use crate::proto::base::{CoreId, Counters};
+use crate::proto::cas::{Direction, Signalling, Times};
 use crate::proto::core::{Boot, Core};
 use crate::proto::endpoint::{Encoding, Law};
 use crate::proto::overload::Levels;
+use crate::proto::package::ChannelKind;
 use crate::proto::plan::{AgentSettings, Limits, Plan, Settings, SpanPlan, Timers};
 use crate::proto::trunk::{Facility, FacilityKind, FacilityPlan, SimCard, SimulatedPlan, Topology};
 use anyhow::{Context, Result, anyhow, bail};
@@ -321,6 +323,7 @@ pub(super) fn sim_card(config: &Config, plan: &Plan, core: CoreId) -> Result<Sim
     let ports = config.sim.media_ports;
     Ok(SimCard::new(&SimulatedPlan {
         topology: &plan.topology,
+        kinds: &plan.kinds(),
         facilities: &facilities,
         address: config.sim.media_address,
         ports: ports.first..=ports.last,
@@ -328,6 +331,61 @@ pub(super) fn sim_card(config: &Config, plan: &Plan, core: CoreId) -> Result<Sim
         connections: plan.limits.connections,
         seed: entropy::seed().context("no randomness from the kernel")?[1],
     }))
+}
+
+/// How the channels of a span signal, in the words of the machines.
+fn signalling(span: &config::Span) -> Signalling {
+    use config::Signalling as Configured;
+    let (kind, wink_start) = match span.signalling {
+        Configured::Clear => (ChannelKind::Clear, false),
+        Configured::MfWink => (ChannelKind::CasMf, true),
+        Configured::MfImmediate => (ChannelKind::CasMf, false),
+        Configured::DtmfWink | Configured::PulseWink => (ChannelKind::CasDtmf, true),
+        Configured::DtmfImmediate | Configured::PulseImmediate => (ChannelKind::CasDtmf, false),
+        Configured::FeatureGroupD => (ChannelKind::FeatureGroupD, true),
+        Configured::Operator => (ChannelKind::Operator, true),
+        Configured::LoopStart | Configured::GroundStart => (ChannelKind::PbxFxs, false),
+    };
+    let direction = match (span.direction, kind) {
+        (config::Direction::Outgoing, _) | (_, ChannelKind::Operator) => Direction::Outgoing,
+        (config::Direction::Incoming, _) => Direction::Incoming,
+        (config::Direction::Both, _) => Direction::Both,
+    };
+    Signalling {
+        kind,
+        wink_start,
+        ground_start: span.signalling == Configured::GroundStart,
+        dial_pulse: matches!(span.signalling, Configured::PulseWink | Configured::PulseImmediate),
+        direction,
+        yields: span.yields,
+    }
+}
+
+/// The times of channel associated signalling.
+fn times(cas: &config::Cas) -> Times {
+    let config::Cas { hook_min, release_min, wink_min, wink_max, wink, wink_delay, digit_delay, wink_limit, glare, glare_hold, .. } = *cas;
+    let config::Cas { first_digit, between_digits, sending, answer, release, guard, flash_min, flash_max, flash, .. } = *cas;
+    Times {
+        hook_min,
+        release_min,
+        wink_min,
+        wink_max,
+        wink,
+        wink_delay,
+        digit_delay,
+        wink_limit,
+        glare,
+        glare_hold,
+        first_digit,
+        between_digits,
+        sending,
+        answer,
+        release,
+        guard,
+        flash_min,
+        flash_max,
+        flash,
+    }
 }
 
 /// The plan of the machines, from the plan of the machine.
@@ -357,7 +415,7 @@ pub(super) fn plan(config: &Config, layout: &config::Plan) -> Result<Plan> {
             config::Law::Mu => Law::Mu,
             config::Law::A => Law::A,
         };
-        spans.push(SpanPlan { law, agent: config.agent_of(configured) });
+        spans.push(SpanPlan { law, agent: config.agent_of(configured), signalling: signalling(configured) });
     }
     let gateway = &config.gateway;
     let mut domains: Vec<Box<[u8]>> = Vec::new();
@@ -389,6 +447,7 @@ pub(super) fn plan(config: &Config, layout: &config::Plan) -> Result<Plan> {
         cores: layout.cores.len() as u8,
         owners,
         limits,
+        times: times(&config.cas),
     })
 }
 

@@ -2,10 +2,12 @@
 
 use crate::proto::aggregate::Forms;
 use crate::proto::base::{AgentId, CoreId, EndpointIndex, TransactionId};
+use crate::proto::cas::{self, Signalling};
 use crate::proto::codec::mgcp::Domain;
 use crate::proto::codec::mgcp::NotifiedEntity;
 use crate::proto::endpoint::{Encoding, Encodings, Law, OwnedSpan};
 use crate::proto::overload::Levels;
+use crate::proto::package::ChannelKind;
 use crate::proto::transaction::{self, history, outgoing};
 use crate::proto::trunk::{Topology, placement};
 use std::net::{IpAddr, SocketAddr};
@@ -34,6 +36,8 @@ pub struct Plan {
     pub owners: Vec<CoreId>,
     /// Sizes.
     pub limits: Limits,
+    /// The times of channel associated signalling.
+    pub times: cas::Times,
 }
 
 /// How a span starts.
@@ -43,6 +47,8 @@ pub struct SpanPlan {
     pub law: Law,
     /// The agent its endpoints notify until told otherwise.
     pub agent: AgentId,
+    /// How its channels signal.
+    pub signalling: Signalling,
 }
 
 /// Sizes of the tables of one core.
@@ -203,6 +209,17 @@ impl Plan {
             let owned = ordinal.is_some() && owner == ordinal;
             owned.then_some(OwnedSpan { range: span.endpoints, law: plan.law, agent: plan.agent })
         })
+    }
+
+    /// How `endpoint` signals.
+    pub fn signalling(&self, endpoint: EndpointIndex) -> Signalling {
+        let span = self.topology.span_of(endpoint).and_then(|span| self.spans.get(usize::from(span.0)));
+        span.map_or(Signalling::default(), |span| span.signalling)
+    }
+
+    /// What the channels of each span of the topology are.
+    pub fn kinds(&self) -> Vec<ChannelKind> {
+        self.spans.iter().map(|span| span.signalling.kind).collect()
     }
 
     /// The place of `core` among the owners; `None` for a core that only moves datagrams.

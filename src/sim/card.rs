@@ -2,7 +2,7 @@
 
 use crate::proto::base::{EndpointIndex, Time};
 use crate::proto::package::EventId;
-use crate::proto::trunk::{Answer, Card, CardFault, CardOrder, Hook, Indication, Media, MediaAddress, MediaReport, SimCard};
+use crate::proto::trunk::{Answer, Card, CardFault, CardOrder, Hook, Indication, LineOrder, Media, MediaAddress, MediaReport, SimCard};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
@@ -78,6 +78,10 @@ impl Card for WatchedCard {
 
     fn stop_signal(&mut self, now: Time, endpoint: EndpointIndex, connection: Option<u32>, signal: EventId) {
         self.card.stop_signal(now, endpoint, connection, signal);
+    }
+
+    fn order_line(&mut self, now: Time, endpoint: EndpointIndex, order: &LineOrder) {
+        self.card.order_line(now, endpoint, order);
     }
 
     fn hook(&self, endpoint: EndpointIndex) -> Option<Hook> {

@@ -856,6 +856,7 @@ fn card(plan: &Plan, core: CoreId, seed: u64) -> SimCard {
     let part = (plan.ordinal(core).unwrap_or(0) as u32, plan.owners.len() as u32);
     SimCard::new(&SimulatedPlan {
         topology: &plan.topology,
+        kinds: &plan.kinds(),
         facilities: &facilities,
         address: IpAddr::from([192, 0, 2, 20]),
         ports: 16384..=32767,

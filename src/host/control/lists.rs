@@ -304,6 +304,7 @@ impl Gateway {
             restart: restart.map(|view| lead::restart_row(plan, self.clock.now(), view, 0)),
             entity: view.entity.clone(),
             request: view.request.clone(),
+            line: view.line.map(str::to_owned),
             law: match view.law {
                 Law::Mu => "mu".into(),
                 Law::A => "A".into(),

@@ -1,11 +1,12 @@
 //! Requests that change something, and the list of all requests.
 
-use super::protocol::{Failure, FailureKind, Request, Sim};
+use super::protocol::{self, Failure, FailureKind, Far, Request, Sim};
 use super::view::Body;
 use super::{Gateway, names};
 use crate::proto::base::{CoreId, EndpointIndex};
 use crate::proto::core::{Answer, Ask};
-use crate::proto::trunk::{CardOrder, Defect, Facility};
+use crate::proto::package::parameters::{Digits, MfDigit};
+use crate::proto::trunk::{Behaviour, CardOrder, Defect, DigitKind, Echo, Facility, FarOrder, Hook};
 use std::time::Duration;
 
 /// The longest a core can be made to stand still.
@@ -56,6 +57,11 @@ impl Gateway {
                 self.order_cards(CardOrder::Loss(ppm))?;
                 Ok(format!("{ppm} of a million packets are lost"))
             }
+            Sim::Far { endpoint, order } => self.order_far(names::endpoint(&self.cores.plan, &endpoint)?, &order),
+            Sim::Behave { behaviour } => {
+                self.order_cards(CardOrder::Behave(self::behaviour(behaviour)))?;
+                Ok("far ends behave so from now on, but for those told by themselves".into())
+            }
             Sim::Stall { core, ms } => {
                 let time = Duration::from_millis(ms.into()).min(STALL_MAX);
                 if usize::from(core) >= self.cores.ports.len() {
@@ -88,6 +94,37 @@ impl Gateway {
         Ok(format!("{}: {}", names::facility_name(&plan.topology, facility), word.to_ascii_lowercase()))
     }
 
+    fn order_far(&self, endpoint: EndpointIndex, order: &Far) -> Result<String, Failure> {
+        let plan = &self.cores.plan;
+        let signalling = plan.signalling(endpoint);
+        let kind = signalling.digits();
+        let digits = |text: &str| {
+            let example = if kind == DigitKind::Mf { "k0,5,5,5,1,2,3,4,s0" } else { "5551234#" };
+            digits(text, kind).ok_or_else(|| Failure::new(FailureKind::BadRequest, format!("{text}: no digits; such as {example}")))
+        };
+        let order = match order {
+            Far::Seize { digits: text } => FarOrder::Seize(kind, digits(text)?),
+            Far::Digits { digits: text } => FarOrder::Digits(kind, digits(text)?),
+            Far::Answer => FarOrder::Show(Hook::Off),
+            Far::Release => FarOrder::Show(Hook::On),
+            Far::Wink => FarOrder::Wink,
+            Far::Flash => FarOrder::Flash,
+            Far::Behave { behaviour } => FarOrder::Behave(self::behaviour(*behaviour)),
+            Far::Echo { echo } => FarOrder::Echo(match echo {
+                protocol::Echo::Loop => Echo::Loop,
+                protocol::Echo::Transponder => Echo::Transponder,
+                protocol::Echo::Open => Echo::Open,
+                protocol::Echo::Stuck => Echo::Stuck,
+            }),
+        };
+        let name = names::endpoint_name(&plan.topology, endpoint);
+        if !signalling.kind.has_hook() && !matches!(order, FarOrder::Echo(_) | FarOrder::Digits(..)) {
+            return Err(Failure::new(FailureKind::Refused, format!("{name} has no channel associated signalling")));
+        }
+        self.order(plan.owner(endpoint), Ask::Card(CardOrder::Far(endpoint, order)))?;
+        Ok(format!("{name}: its far end does so"))
+    }
+
     /// An order to the card of every core that owns endpoints: the first refusal is told.
     fn order_cards(&self, order: CardOrder) -> Result<(), Failure> {
         self.cores.plan.owners.iter().try_for_each(|&core| self.order(core, Ask::Card(order)))
@@ -100,5 +137,55 @@ impl Gateway {
             Ok(_) => Ok(()),
             Err(silent) => Err(Failure::new(FailureKind::Silent, silent.to_string())),
         }
+    }
+}
+
+fn behaviour(behaviour: protocol::Behaviour) -> Behaviour {
+    match behaviour {
+        protocol::Behaviour::Answers => Behaviour::Answers,
+        protocol::Behaviour::NoAnswer => Behaviour::NoAnswer,
+        protocol::Behaviour::Silent => Behaviour::Silent,
+        protocol::Behaviour::Collides => Behaviour::Collides,
+        protocol::Behaviour::Holds => Behaviour::Holds,
+        protocol::Behaviour::Hangs => Behaviour::Hangs,
+        protocol::Behaviour::Manual => Behaviour::Manual,
+    }
+}
+
+/// Digits as typed, commas or not: `5551234#`, or `k0,5,5,5,s0` for MF.
+fn digits(text: &str, kind: DigitKind) -> Option<Digits> {
+    let mut digits = Digits::NONE;
+    let mut symbols = text.bytes().filter(|byte| !matches!(byte, b',' | b' ')).map(|byte| byte.to_ascii_uppercase());
+    while let Some(symbol) = symbols.next() {
+        let symbol = match (kind, symbol) {
+            (_, b'0'..=b'9') => symbol,
+            (DigitKind::Mf, b'K') => MfDigit::KP + symbols.next().filter(|n| (b'0'..=b'2').contains(n))? - b'0',
+            (DigitKind::Mf, b'S') => MfDigit::ST + symbols.next().filter(|n| (b'0'..=b'3').contains(n))? - b'0',
+            (DigitKind::Dtmf, b'*' | b'#' | b'A'..=b'D') => symbol,
+            _ => return None,
+        };
+        if !digits.push(symbol) {
+            return None;
+        }
+    }
+    Some(digits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_are_typed_with_commas_or_without() {
+        let read = |text, kind| digits(text, kind).map(|digits| String::from_utf8_lossy(digits.as_slice()).into_owned());
+        assert_eq!(read("5,5#a", DigitKind::Dtmf).as_deref(), Some("55#A"));
+        assert_eq!(read("k0,5,S3", DigitKind::Mf).as_deref(), Some("k5v"));
+        assert_eq!(read("", DigitKind::Pulse).as_deref(), Some(""));
+        for (wrong, kind) in
+            [("k0", DigitKind::Dtmf), ("k3", DigitKind::Mf), ("k", DigitKind::Mf), ("#", DigitKind::Pulse), ("#", DigitKind::Mf)]
+        {
+            assert_eq!(read(wrong, kind), None, "{wrong}");
+        }
+        assert_eq!(digits(&"1".repeat(41), DigitKind::Dtmf), None);
     }
 }

@@ -70,6 +70,74 @@ impl Request {
     }
 }
 
+/// What the far end of a channel is ordered to do.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Far {
+    /// Seize, and send digits when it may.
+    Seize {
+        /// `5551234#`, or `k0,5,5,5,s0` on an MF trunk; empty for none.
+        digits: String,
+    },
+    /// Go off-hook.
+    Answer,
+    /// Go on-hook.
+    Release,
+    /// Wink.
+    Wink,
+    /// Go on-hook for a moment.
+    Flash,
+    /// Send digits.
+    Digits {
+        /// As for `seize`.
+        digits: String,
+    },
+    /// What it does of its own accord from now on.
+    Behave {
+        /// This.
+        behaviour: Behaviour,
+    },
+    /// What it does with continuity tones from now on.
+    Echo {
+        /// This.
+        echo: Echo,
+    },
+}
+
+/// What a far end does of its own accord.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Behaviour {
+    /// It winks, takes digits, answers, and releases when the gateway does.
+    Answers,
+    /// The same without an answer.
+    NoAnswer,
+    /// It does nothing when it is seized.
+    Silent,
+    /// It seizes when it is seized, gives way after a second, then answers.
+    Collides,
+    /// It seizes when it is seized and stays off-hook for ever.
+    Holds,
+    /// It answers and never releases.
+    Hangs,
+    /// It does only what it is ordered.
+    Manual,
+}
+
+/// What a far end does with continuity tones.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Echo {
+    /// It returns them.
+    Loop,
+    /// It returns the other one.
+    Transponder,
+    /// It hears nothing.
+    Open,
+    /// It returns them and does not stop.
+    Stuck,
+}
+
 /// What can be shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
@@ -135,6 +203,18 @@ pub enum Sim {
     Loss {
         /// So many of a million.
         ppm: u32,
+    },
+    /// The far end of a channel does something.
+    Far {
+        /// The endpoint.
+        endpoint: String,
+        /// What.
+        order: Far,
+    },
+    /// What far ends do of their own accord from now on, but for those told by themselves.
+    Behave {
+        /// This.
+        behaviour: Behaviour,
     },
     /// A core stands still, as a stuck one would.
     Stall {
@@ -319,6 +399,8 @@ mod tests {
             Request::Drain { on: false },
             Request::Sim(alarm),
             Request::Sim(Sim::Hang),
+            Request::Sim(Sim::Far { endpoint: "ds/ds1-1/1".into(), order: Far::Seize { digits: "k0,1,s0".into() } }),
+            Request::Sim(Sim::Behave { behaviour: Behaviour::NoAnswer }),
             Request::Reload { dry_run: true },
         ] {
             assert_eq!(read(&serde_json::to_string(&request).unwrap()), Ok(request));

@@ -236,6 +236,8 @@ pub struct EndpointRow {
     pub request: String,
     /// `mu` or `A`.
     pub law: String,
+    /// What its signalling waits for; none without channel associated signalling.
+    pub line: Option<String>,
     /// Its connections.
     pub connections: Vec<ConnectionRow>,
 }

@@ -181,6 +181,9 @@ impl Core {
         for endpoint in range.iter() {
             let Some(state) = self.calls.endpoints.get_mut(endpoint) else { continue };
             let before = std::mem::replace(&mut state.service, service);
+            if before.in_service != service.in_service {
+                self.calls.card.reset_line(turn.now, endpoint, service.in_service);
+            }
             if before.in_service && !service.in_service {
                 self.abort_at(turn, endpoint, Covered::Call(None));
                 self.lose_connections(turn, endpoint, service.reason);

@@ -5,6 +5,7 @@
 
 use super::{Administration, Answer, Ask, Boot, Core, Envelope, Frames, Origin, Outside, Request, Turn};
 use crate::proto::base::{AgentId, CoreId, Counter, Counters, EndpointIndex, FrameRef, Time};
+use crate::proto::cas::{self, Signalling};
 use crate::proto::codec::peek::{self, Peek};
 use crate::proto::endpoint::Law;
 use crate::proto::plan::{AgentSettings, Limits, Plan, Settings, SpanPlan};
@@ -29,7 +30,7 @@ const FRAME: usize = 4096;
 pub fn plan(facilities: &[FacilityPlan], connections: u32, history_entries: u32, response_bytes: u64) -> Option<Plan> {
     let topology = Topology::new(facilities).ok()?;
     Some(Plan {
-        spans: vec![SpanPlan { law: Law::Mu, agent: AgentId(0) }; topology.spans().len()],
+        spans: vec![SpanPlan { law: Law::Mu, agent: AgentId(0), signalling: Signalling::default() }; topology.spans().len()],
         domains: vec![DOMAIN.as_bytes().into()],
         listen: vec![SocketAddr::from(([192, 0, 2, 10], 2427))],
         cores: 1,
@@ -48,6 +49,7 @@ pub fn plan(facilities: &[FacilityPlan], connections: u32, history_entries: u32,
             history_bytes: u64::from(history_entries) * response_bytes,
             own_commands: 64,
         },
+        times: cas::Times::default(),
         topology: topology.into(),
     })
 }
@@ -65,8 +67,17 @@ pub fn settings() -> Settings {
 /// A simulated card that carries everything in `plan`.
 pub fn card(plan: &Plan, address: IpAddr, connections: u32, seed: u64) -> SimCard {
     let facilities: Vec<Facility> = plan.topology.facilities().collect();
-    let topology = &plan.topology;
-    SimCard::new(&SimulatedPlan { topology, facilities: &facilities, address, ports: 1024..=u16::MAX, part: (0, 1), connections, seed })
+    let (topology, kinds) = (&plan.topology, plan.kinds());
+    SimCard::new(&SimulatedPlan {
+        topology,
+        kinds: &kinds,
+        facilities: &facilities,
+        address,
+        ports: 1024..=u16::MAX,
+        part: (0, 1),
+        connections,
+        seed,
+    })
 }
 
 /// A core and all the world it knows.

@@ -190,7 +190,7 @@ impl Core {
                 self.note_defect(turn, facility, defect, present, at_once);
             }
             // Nobody can ask for events or signals yet.
-            Indication::Event { .. } | Indication::SignalEnded { .. } => self.counters.add(Counter::CardStray),
+            Indication::Event { .. } | Indication::SignalEnded { .. } | Indication::Line { .. } => self.counters.add(Counter::CardStray),
         }
     }
 

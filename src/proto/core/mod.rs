@@ -33,6 +33,7 @@ pub use operator::{Answer, Ask, ConnectionView, CoreView, EndpointView, Faciliti
 pub use outside::{Frames, Origin, Outside, Turn};
 
 use crate::proto::base::{CoreId, Counter, Counters, NameKey, Rng, Time};
+use crate::proto::cas::Lines;
 use crate::proto::endpoint::{Endpoints, OwnedSpan, PoolLimits};
 use crate::proto::mgcp::Calls;
 use crate::proto::overload::Detector;
@@ -110,6 +111,9 @@ impl Core {
         let limits = plan.limits;
         let owned: Vec<OwnedSpan> = plan.owned_spans(core).collect();
         let pools = PoolLimits { connections: limits.connections, blob_blocks: limits.blob_blocks, entities: limits.entities };
+        // What the core takes for its card runs the signalling of its channels on the real one.
+        let channels = owned.iter().flat_map(|span| span.range.iter()).map(|endpoint| (endpoint, plan.signalling(endpoint)));
+        let card = Box::new(Lines::new(card, channels, plan.times, now));
         let endpoints = Endpoints::new(&owned, pools, rng.fork("connections").next());
         let names = NameKey::new([rng.next(), rng.next()]);
         let timers = settings.timers.transaction();

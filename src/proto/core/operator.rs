@@ -43,7 +43,7 @@ pub enum Ask {
     Transactions,
     /// How it is.
     Core,
-    /// End the connections and commands of one endpoint and forget its request.
+    /// End the connections, commands and signalling of one endpoint and forget its request.
     Free(EndpointIndex),
     /// An order to its card.
     Card(CardOrder),
@@ -112,6 +112,8 @@ pub struct EndpointView {
     pub request: String,
     /// Line coding.
     pub law: Law,
+    /// What its signalling waits for; `None` without channel associated signalling.
+    pub line: Option<&'static str>,
     /// Its connections.
     pub connections: Vec<ConnectionView>,
 }
@@ -240,6 +242,8 @@ impl Core {
                 let endpoint = *endpoint;
                 self.abort_at(turn, endpoint, Covered::Call(None));
                 delete::disconnect_all(&mut self.calls, turn.now, endpoint, None);
+                let in_service = self.calls.endpoints.get(endpoint).is_some_and(|state| state.service.in_service);
+                self.calls.card.reset_line(turn.now, endpoint, in_service);
                 self.reset(turn, endpoint);
                 self.note_calls(turn);
                 true
@@ -326,6 +330,7 @@ impl Core {
             entity,
             request: state.request.to_string(),
             law: state.law,
+            line: self.calls.card.line_state(endpoint),
             connections: self.connection_views(now, state).collect(),
         }
     }

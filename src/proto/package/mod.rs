@@ -1,5 +1,5 @@
 //! The catalogue of event packages: which events and signals there are, what class and time-out they have, where they may be put, and
-//! which channel has which package (RFC 3435 6, RFC 3660, RFC 3064, RFC 3624, RFC 2705 6.1.3; T, R, D, G, MS, MD, MO, DT, BL, SL rows).
+//! which channel has which package (RFC 3435 6, RFC 3660, RFC 3064, RFC 3624; T, R, D, G, MS, MD, MO, DT, BL, SL rows).
 //!
 //! All of it is static: looking a name up allocates nothing and costs a scan over a few short names. What an endpoint does with an event
 //! is not here; parameters are in [`parameters`], digit maps in [`digits`].
@@ -154,7 +154,7 @@ impl ChannelKind {
 }
 
 /// The catalogue.
-static PACKAGES: [&Package; 15] = [
+static PACKAGES: [&Package; 14] = [
     &generic::G,
     &generic::D,
     &trunk::T,
@@ -164,7 +164,6 @@ static PACKAGES: [&Package; 15] = [
     &cas::BL_PACKAGE,
     &cas::MD,
     &cas::MO,
-    &base::M,
     &generic::SL,
     &generic::DM1,
     &generic::FM,
@@ -191,18 +190,16 @@ impl PackageId {
     pub const MD: PackageId = PackageId(7);
     /// Operator services (RFC 3064 2.6).
     pub const MO: PackageId = PackageId(8);
-    /// MF digits (RFC 2705 6.1.3).
-    pub const M: PackageId = PackageId(9);
     /// Signal list (RFC 3660 2.8).
-    pub const SL: PackageId = PackageId(10);
+    pub const SL: PackageId = PackageId(9);
     /// Digit map extension (RFC 3660 2.7).
-    pub const DM1: PackageId = PackageId(11);
+    pub const DM1: PackageId = PackageId(10);
     /// Media format (RFC 3660 2.9).
-    pub const FM: PackageId = PackageId(12);
+    pub const FM: PackageId = PackageId(11);
     /// Bulk audit (RFC 3624).
-    pub const BA: PackageId = PackageId(13);
+    pub const BA: PackageId = PackageId(12);
     /// Base (RFC 3435 appendix B).
-    pub const B: PackageId = PackageId(14);
+    pub const B: PackageId = PackageId(13);
 
     /// Every package of the catalogue.
     pub fn all() -> impl Iterator<Item = PackageId> {
@@ -252,7 +249,7 @@ impl EventId {
     /// The one-character symbol a digit map knows it by; `None` for an event that is no digit and no timer.
     pub fn symbol(self) -> Option<u8> {
         match (self.package, self.item().name.as_bytes()) {
-            (PackageId::D | PackageId::M, &[symbol]) if symbol != b'L' && symbol != b'X' => Some(symbol),
+            (PackageId::D, &[symbol]) if symbol != b'L' && symbol != b'X' => Some(symbol),
             _ => None,
         }
     }
@@ -281,11 +278,11 @@ pub fn packages(kind: ChannelKind) -> &'static [PackageId] {
     use PackageId as P;
     match kind {
         ChannelKind::Clear => &[P::T, P::G, P::D, P::R, P::SL, P::DM1, P::FM, P::BA, P::B],
-        ChannelKind::CasMf => &[P::MS, P::T, P::G, P::R, P::M, P::SL, P::FM, P::BA, P::B],
+        ChannelKind::CasMf => &[P::MS, P::T, P::G, P::R, P::SL, P::FM, P::BA, P::B],
         ChannelKind::CasDtmf => &[P::DT, P::D, P::T, P::G, P::R, P::SL, P::DM1, P::FM, P::BA, P::B],
         ChannelKind::PbxFxs => &[P::BL, P::D, P::T, P::G, P::R, P::SL, P::DM1, P::FM, P::BA, P::B],
         ChannelKind::Operator => &[P::MO, P::T, P::G, P::R, P::SL, P::FM, P::BA, P::B],
-        ChannelKind::FeatureGroupD => &[P::MD, P::T, P::G, P::R, P::M, P::SL, P::FM, P::BA, P::B],
+        ChannelKind::FeatureGroupD => &[P::MD, P::T, P::G, P::R, P::SL, P::FM, P::BA, P::B],
     }
 }
 

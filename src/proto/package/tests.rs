@@ -38,12 +38,6 @@ const TABLES: &[(PackageId, u8, &str)] = &[
          |sup PS TO ~|sus P BR|swk x",
     ),
     (PackageId::MO, 0, "ans P|oc x|of x|orbk x|rbz PS|rcl - BR|rel P BR|res - BR|rlc PS BR|sup - TO ~|sus - BR|swk x"),
-    (
-        PackageId::M,
-        0,
-        "0 x BR|1 x BR|2 x BR|3 x BR|4 x BR|5 x BR|6 x BR|7 x BR|8 x BR|9 x BR|X x|T x|K0 x BR|K1 x BR|K2 x BR|S0 x BR|S1 x BR|S2 x BR\
-         |S3 x BR|wk x BR|wko x BR|is x OO|rs x OO|us x OO|of x",
-    ),
     (PackageId::SL, 0, "oc x|of x|s - TO ~"),
     (PackageId::DM1, 0, ""),
     (PackageId::FM, 0, ""),
@@ -81,7 +75,7 @@ fn line(item: &Item) -> String {
     line
 }
 
-/// G.01-12, D.01-23, T.01-19, R.01-12, MS.01-13, DT.01-13, BL.01-11, MD.01-16, MO.01-12, M.01-25, SL.01-03.
+/// G.01-12, D.01-23, T.01-19, R.01-12, MS.01-13, DT.01-13, BL.01-11, MD.01-16, MO.01-12, SL.01-03.
 #[test]
 fn the_catalogue_is_that_of_the_rfcs() {
     assert_eq!(TABLES.len(), PackageId::all().count());
@@ -110,7 +104,7 @@ fn names_are_found_in_any_letter_case() {
             assert_eq!(&buffer[..length], format!("{event:?}").as_bytes());
         }
     }
-    for wrong in ["", "GG", "MT", "ATM", "RES", "L", "H"] {
+    for wrong in ["", "GG", "M", "MT", "ATM", "RES", "L", "H"] {
         assert_eq!(find_package(wrong.as_bytes()), None);
     }
     assert_eq!((find_item(PackageId::T, b"co3"), find_item(PackageId::T, b"")), (None, None));
@@ -133,11 +127,11 @@ fn packages_with_time_out_signals_own_oc_and_of() {
 fn every_kind_of_channel_has_its_packages() {
     let table = [
         (ChannelKind::Clear, "T:1,G:1,D:1,R:1,SL:0,DM1:0,FM:0,BA:0,B:0"),
-        (ChannelKind::CasMf, "MS:0,T:1,G:1,R:1,M:0,SL:0,FM:0,BA:0,B:0"),
+        (ChannelKind::CasMf, "MS:0,T:1,G:1,R:1,SL:0,FM:0,BA:0,B:0"),
         (ChannelKind::CasDtmf, "DT:0,D:1,T:1,G:1,R:1,SL:0,DM1:0,FM:0,BA:0,B:0"),
         (ChannelKind::PbxFxs, "BL:0,D:1,T:1,G:1,R:1,SL:0,DM1:0,FM:0,BA:0,B:0"),
         (ChannelKind::Operator, "MO:0,T:1,G:1,R:1,SL:0,FM:0,BA:0,B:0"),
-        (ChannelKind::FeatureGroupD, "MD:0,T:1,G:1,R:1,M:0,SL:0,FM:0,BA:0,B:0"),
+        (ChannelKind::FeatureGroupD, "MD:0,T:1,G:1,R:1,SL:0,FM:0,BA:0,B:0"),
     ];
     assert_eq!(table.map(|(kind, _)| kind), ChannelKind::ALL);
     for (kind, list) in table {
@@ -147,12 +141,11 @@ fn every_kind_of_channel_has_its_packages() {
     }
 }
 
-/// Digits of maps are events of D and of M; the wildcard and the long digit are none.
+/// Digits of maps are events of D; the wildcard and the long digit are none.
 #[test]
 fn digit_events_have_a_symbol() {
     let symbols = |package: PackageId| package.items().filter_map(EventId::symbol).map(char::from).collect::<String>();
     assert_eq!(symbols(PackageId::D), "0123456789#*ABCDT");
-    assert_eq!(symbols(PackageId::M), "0123456789T");
     assert_eq!(symbols(PackageId::T), "");
 }
 

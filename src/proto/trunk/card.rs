@@ -6,6 +6,7 @@
 use super::{Defect, Facility};
 use crate::proto::base::{EndpointIndex, Mode, Time};
 use crate::proto::package::EventId;
+use crate::proto::package::parameters::Digits;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
@@ -37,6 +38,28 @@ pub trait Card {
 
     /// Ends a signal that lasts: it timed out, is not wanted any more, or is turned off. It may have ended already.
     fn stop_signal(&mut self, now: Time, endpoint: EndpointIndex, connection: Option<u32>, signal: EventId);
+
+    /// Whether `event` can be asked for in the present state of the line (EVT-05).
+    fn check_event(&self, _: EndpointIndex, _: EventId) -> Result<(), CardFault> {
+        Ok(())
+    }
+
+    /// Whether [`Card::start_signal`] would be carried out in the present state of the line.
+    fn check_signal(&self, _: EndpointIndex, _: Option<u32>, _: EventId, _: &[u8]) -> Result<(), CardFault> {
+        Ok(())
+    }
+
+    /// What the line shows, sends and listens for; only for a channel with channel associated signalling. What comes of it is told by
+    /// [`Indication::Line`].
+    fn order_line(&mut self, _: Time, _: EndpointIndex, _: &LineOrder) {}
+
+    /// What the signalling of a channel waits for, in words; `None`: it has none.
+    fn line_state(&self, _: EndpointIndex) -> Option<&'static str> {
+        None
+    }
+
+    /// Ends whatever the signalling of a channel does, without a report: it was taken out of service, comes back, or an operator says so.
+    fn reset_line(&mut self, _: Time, _: EndpointIndex, _in_service: bool) {}
 
     /// The hook of the line as seen from the gateway; `None`: it has none.
     fn hook(&self, endpoint: EndpointIndex) -> Option<Hook>;
@@ -96,6 +119,12 @@ pub enum CardFault {
     Exhausted,
     /// The card, or this part of it, does not work.
     Broken,
+    /// The far end is off-hook.
+    OffHook,
+    /// The line is on-hook.
+    OnHook,
+    /// Not possible in the present state of the line.
+    State,
 }
 
 /// What a card says by itself.
@@ -151,6 +180,80 @@ pub enum Indication {
         signal: EventId,
         /// Whether it could not be played to its end.
         failed: bool,
+    },
+    /// Something on a line, as it is.
+    Line {
+        /// Where.
+        endpoint: EndpointIndex,
+        /// What.
+        input: LineInput,
+    },
+}
+
+/// An order to a line. Which ABCD bits a hook is (RFC 5244 2.4), and how long a digit is, is the driver's business, because it is that
+/// which knows the framing and the country.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LineOrder {
+    /// Show this.
+    Show(LineState),
+    /// Send these digits; [`LineInput::Sent`] follows.
+    Send(DigitKind, Digits),
+    /// Stop sending, without [`LineInput::Sent`].
+    StopSending,
+    /// Listen for such digits, or not.
+    Listen(Option<DigitKind>),
+}
+
+/// What the gateway shows to a line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum LineState {
+    /// On-hook, or no ground on the tip.
+    #[default]
+    OnHook,
+    /// Off-hook, or ground on the tip.
+    OffHook,
+    /// It rings.
+    Ringing,
+}
+
+/// How digits travel in a channel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DigitKind {
+    /// Multi-frequency; KP and ST are single symbols (see [`crate::proto::package::parameters::MfDigit`]).
+    Mf,
+    /// Dual tone.
+    Dtmf,
+    /// Dial pulses.
+    Pulse,
+}
+
+/// A continuity check tone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CheckTone {
+    /// 2010 Hz.
+    Co1,
+    /// 1780 Hz.
+    Co2,
+}
+
+/// Something on a line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LineInput {
+    /// The far end shows this now.
+    Hook(Hook),
+    /// A digit came.
+    Digit(DigitKind, u8),
+    /// The digits that were ordered are sent, or could not be sent.
+    Sent {
+        /// Whether they could not.
+        failed: bool,
+    },
+    /// A check tone is heard, or is not heard any more.
+    Tone {
+        /// Which.
+        tone: CheckTone,
+        /// Whether it is heard.
+        on: bool,
     },
 }
 
@@ -236,6 +339,59 @@ pub struct MediaReport {
     pub latency_ms: u32,
 }
 
+/// What the far end of a simulated channel is ordered to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FarOrder {
+    /// Seize, and send these digits when the gateway winks, or after a moment when it does not.
+    Seize(DigitKind, Digits),
+    /// Show this hook.
+    Show(Hook),
+    /// Wink.
+    Wink,
+    /// Go on-hook for a moment.
+    Flash,
+    /// Send these digits.
+    Digits(DigitKind, Digits),
+    /// What it does of its own accord from now on.
+    Behave(Behaviour),
+    /// What it does with continuity tones from now on.
+    Echo(Echo),
+}
+
+/// What the far end of a simulated channel does of its own accord.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Behaviour {
+    /// It winks, takes digits, answers, and releases when the gateway does.
+    #[default]
+    Answers,
+    /// The same without an answer.
+    NoAnswer,
+    /// It does nothing when it is seized.
+    Silent,
+    /// It seizes when it is seized, gives way after a second, then answers.
+    Collides,
+    /// It seizes when it is seized and stays off-hook for ever.
+    Holds,
+    /// It answers and never releases.
+    Hangs,
+    /// It does only what it is ordered.
+    Manual,
+}
+
+/// What the far end of a simulated channel does with continuity tones.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Echo {
+    /// It returns them.
+    #[default]
+    Loop,
+    /// It returns the other one.
+    Transponder,
+    /// It hears nothing.
+    Open,
+    /// It returns them and does not stop.
+    Stuck,
+}
+
 /// What an operator can order a simulated card to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CardOrder {
@@ -263,6 +419,10 @@ pub enum CardOrder {
     Refuse(u32),
     /// So many packets per million are lost on the way here from now on.
     Loss(u32),
+    /// The far end of a channel does something.
+    Far(EndpointIndex, FarOrder),
+    /// What far ends that were not told by themselves do of their own accord from now on.
+    Behave(Behaviour),
     /// The line, or one of its connections, shows an event.
     Event {
         /// Where.

@@ -14,7 +14,10 @@ pub(crate) mod text;
 pub mod topology;
 
 pub use alarm::{Defect, Failure, IntegrationTimes, Monitor};
-pub use card::{Answer, Card, CardFault, CardOrder, EventText, Hook, Indication, Media, MediaAddress, MediaReport};
+pub use card::{
+    Answer, Behaviour, Card, CardFault, CardOrder, CheckTone, DigitKind, Echo, EventText, FarOrder, Hook, Indication, LineInput, LineOrder,
+    LineState, Media, MediaAddress, MediaReport,
+};
 pub use selection::{Cursor, NameError, Selection};
 pub use simulated::{SimCard, SimulatedPlan};
 pub use topology::{Facility, FacilityKind, FacilityPlan, SpanIndex, T3Index, Topology};

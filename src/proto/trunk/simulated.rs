@@ -14,6 +14,7 @@
 //! [`CardOrder::Loss`] and the orders about defects look at each connection of the card once; everything else costs the same however
 //! many there are (logarithmic for delayed answers).
 
+mod far;
 #[cfg(test)]
 mod model;
 mod ports;
@@ -21,13 +22,14 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
+use self::far::FarEnds;
 use self::ports::PortPool;
 use self::stream::{Pace, Stream};
 use super::Defect;
-use super::card::{Answer, Card, CardFault, CardOrder, Hook, Indication, Media, MediaAddress, MediaReport};
+use super::card::{Answer, Card, CardFault, CardOrder, CheckTone, Hook, Indication, LineOrder, Media, MediaAddress, MediaReport};
 use super::{Facility, SpanIndex, T3Index, Topology};
 use crate::proto::base::{EndpointIndex, EndpointRange, Rng, Time};
-use crate::proto::package::EventId;
+use crate::proto::package::{ChannelKind, EventId, PackageId};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::net::IpAddr;
@@ -38,6 +40,8 @@ use std::time::Duration;
 pub struct SimulatedPlan<'a> {
     /// What facilities are.
     pub topology: &'a Topology,
+    /// What the channels of each span of the topology are.
+    pub kinds: &'a [ChannelKind],
     /// The facilities this core's part of the card carries. Endpoints are those of the spans named here; a T3 named here takes
     /// orders about its own defects, and its spans are not implied.
     pub facilities: &'a [Facility],
@@ -75,6 +79,7 @@ pub struct SimCard {
     answers: BinaryHeap<Reverse<Delayed>>,
     /// Indications of defects and events, oldest first, at most [`indications_max`].
     indications: VecDeque<Indication>,
+    far: FarEnds,
 }
 
 /// A span it carries.
@@ -83,6 +88,8 @@ struct CarriedSpan {
     endpoints: EndpointRange,
     span: SpanIndex,
     t3: Option<T3Index>,
+    /// What its channels are.
+    kind: ChannelKind,
     /// Whether the part of the card that carries it has failed.
     broken: bool,
 }
@@ -139,16 +146,20 @@ enum Order {
 impl SimCard {
     /// A card without connections and defects, which answers at once.
     pub fn new(plan: &SimulatedPlan<'_>) -> SimCard {
-        let SimulatedPlan { topology, facilities, address, part: (part, parts), connections, seed, .. } = *plan;
+        let SimulatedPlan { topology, kinds, facilities, address, part: (part, parts), connections, seed, .. } = *plan;
         let mut lines: Vec<Line> = facilities.iter().map(|&facility| Line { facility, present: 0 }).collect();
         lines.sort_by_key(|line| line.facility);
         lines.dedup_by_key(|line| line.facility);
         // In the order of facilities spans are in the order of their endpoints.
         let carried = |line: &Line| match line.facility {
             Facility::T3(_) => None,
-            Facility::Span(span) => {
-                topology.span(span).map(|facts| CarriedSpan { endpoints: facts.endpoints, span, t3: facts.t3, broken: false })
-            }
+            Facility::Span(span) => topology.span(span).map(|facts| CarriedSpan {
+                endpoints: facts.endpoints,
+                span,
+                t3: facts.t3,
+                kind: kinds.get(usize::from(span.0)).copied().unwrap_or_default(),
+                broken: false,
+            }),
         };
         SimCard {
             address,
@@ -156,6 +167,7 @@ impl SimCard {
             channels: (0..connections).map(|_| None).collect(),
             spans: lines.iter().filter_map(carried).collect(),
             indications: VecDeque::with_capacity(indications_max(lines.len())),
+            far: FarEnds::default(),
             lines: lines.into(),
             rng: Rng::new(seed),
             delay: 0,
@@ -174,11 +186,29 @@ impl SimCard {
         self.channels.get_mut(connection as usize)?.as_mut()
     }
 
-    /// Whether the card cannot serve `endpoint`: it does not carry it, or what carries it has failed.
-    fn is_broken(&self, endpoint: EndpointIndex) -> bool {
+    /// The span of `endpoint`; `None` when the card does not carry it, or what carries it has failed.
+    fn working(&self, endpoint: EndpointIndex) -> Option<&CarriedSpan> {
         let after = self.spans.partition_point(|span| span.endpoints.first <= endpoint.0);
-        let span = after.checked_sub(1).and_then(|place| self.spans.get(place));
-        span.is_none_or(|span| span.broken || !span.endpoints.contains(endpoint))
+        let span = after.checked_sub(1).and_then(|place| self.spans.get(place))?;
+        (!span.broken && span.endpoints.contains(endpoint)).then_some(span)
+    }
+
+    /// Whether the card cannot serve `endpoint`.
+    fn is_broken(&self, endpoint: EndpointIndex) -> bool {
+        self.working(endpoint).is_none()
+    }
+
+    /// A check tone begins or ends.
+    fn note_tone(&mut self, now: Time, endpoint: EndpointIndex, signal: EventId, on: bool) {
+        let tone = match (signal.package(), signal.item().name) {
+            (PackageId::T, "co1") => CheckTone::Co1,
+            (PackageId::T, "co2") => CheckTone::Co2,
+            _ => return,
+        };
+        if let Some(span) = self.working(endpoint) {
+            let kind = span.kind;
+            self.far.handle_tone(now, endpoint, kind, tone, on);
+        }
     }
 
     /// Refuses an order for `endpoint` that must not be carried out.
@@ -389,15 +419,37 @@ impl Card for SimCard {
         self.channel(connection).map_or_else(MediaReport::default, |channel| channel.report(now))
     }
 
-    /// The tone is not heard by anybody, so only what cannot be begun at all shows.
-    fn start_signal(&mut self, _: Time, endpoint: EndpointIndex, connection: Option<u32>, _: EventId, _: &[u8]) -> Result<(), CardFault> {
+    /// Nobody hears the tone but the far end, which knows check tones.
+    fn start_signal(
+        &mut self,
+        now: Time,
+        endpoint: EndpointIndex,
+        connection: Option<u32>,
+        signal: EventId,
+        _: &[u8],
+    ) -> Result<(), CardFault> {
         if connection.is_some_and(|connection| self.channel(connection).is_none_or(|channel| channel.endpoint != endpoint)) {
             return Err(CardFault::Broken);
         }
-        self.accept(endpoint)
+        self.accept(endpoint)?;
+        if connection.is_none() {
+            self.note_tone(now, endpoint, signal, true);
+        }
+        Ok(())
     }
 
-    fn stop_signal(&mut self, _: Time, _: EndpointIndex, _: Option<u32>, _: EventId) {}
+    fn stop_signal(&mut self, now: Time, endpoint: EndpointIndex, connection: Option<u32>, signal: EventId) {
+        if connection.is_none() {
+            self.note_tone(now, endpoint, signal, false);
+        }
+    }
+
+    fn order_line(&mut self, now: Time, endpoint: EndpointIndex, order: &LineOrder) {
+        if let Some(span) = self.working(endpoint) {
+            let kind = span.kind;
+            self.far.handle(now, endpoint, kind, order);
+        }
+    }
 
     fn hook(&self, _: EndpointIndex) -> Option<Hook> {
         None
@@ -412,6 +464,12 @@ impl Card for SimCard {
         if let Some(indication) = self.indications.pop_front() {
             return Some(indication);
         }
+        while let Some(indication) = self.far.poll(now) {
+            // What a broken span says is not heard.
+            if !matches!(indication, Indication::Line { endpoint, .. } if self.is_broken(endpoint)) {
+                return Some(indication);
+            }
+        }
         self.answers.peek().filter(|Reverse(next)| next.due <= now)?;
         let Reverse(next) = self.answers.pop()?;
         let indication = self.answer(now, next);
@@ -423,7 +481,7 @@ impl Card for SimCard {
         if !self.indications.is_empty() {
             return Time::ZERO;
         }
-        self.answers.peek().map_or(Time::NEVER, |Reverse(next)| next.due)
+        self.answers.peek().map_or(Time::NEVER, |Reverse(next)| next.due).min(self.far.deadline())
     }
 
     /// Loss above one million is all; a delay concerns later orders only. The error says that the card does not carry the facility,
@@ -443,6 +501,15 @@ impl Card for SimCard {
             CardOrder::Loss(per_million) => {
                 self.loss = per_million;
                 self.run_all(now);
+                Ok(())
+            }
+            CardOrder::Far(endpoint, order) => {
+                let kind = self.working(endpoint).ok_or("the card does not carry this endpoint, or what carries it has failed")?.kind;
+                self.far.operate(now, endpoint, kind, &order);
+                Ok(())
+            }
+            CardOrder::Behave(behaviour) => {
+                self.far.behave(behaviour);
                 Ok(())
             }
             CardOrder::Event { endpoint, connection, event, parameters } => {

@@ -281,6 +281,11 @@ pub enum Parameter<'a> {
 }
 
 impl<'a> ParameterList<'a> {
+    /// Reads and checks what stands between the parentheses of an event.
+    pub fn parse(text: &'a [u8]) -> Result<ParameterList<'a>, Refusal> {
+        Cursor::new(text).all_parameters()
+    }
+
     /// The parameters in order.
     pub fn iter(&self) -> impl Iterator<Item = Parameter<'a>> + use<'a> {
         let mut cursor = Cursor::new(self.text);

@@ -17,6 +17,7 @@ fn topology() -> Topology {
 /// Carries the first two T1s of the T3 (endpoints 0..48) and has ports 4000, 4002 and 4004 for four connections.
 fn card(seed: u64) -> SimCard {
     SimCard::new(&SimulatedPlan {
+        kinds: &[],
         topology: &topology(),
         facilities: &[Facility::Span(SpanIndex(1)), SPAN, T3],
         address: IpAddr::from([192, 0, 2, 1]),

@@ -305,6 +305,21 @@ impl<'a> Cursor<'a> {
         Ok(ParameterList { text: scan::trim(&self.text[start..end]) })
     }
 
+    /// Parameters up to the end of the text.
+    pub(super) fn all_parameters(&mut self) -> Result<ParameterList<'a>, Refusal> {
+        self.skip_blanks();
+        while self.peek().is_some() {
+            self.parameter(0)?;
+            if self.eat(b',') {
+                continue;
+            }
+            if self.peek().is_some() {
+                return self.fail(Fault::EventParameters);
+            }
+        }
+        Ok(ParameterList { text: scan::trim(self.text) })
+    }
+
     pub(super) fn parameter(&mut self, depth: usize) -> Result<Parameter<'a>, Refusal> {
         if depth >= NESTING_MAX {
             return self.fail(Fault::NestingTooDeep);

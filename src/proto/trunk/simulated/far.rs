@@ -1,0 +1,360 @@
+//! The far ends of simulated channels with channel associated signalling: they seize, wink, answer, send and take digits, release,
+//! collide and hang, by order or by themselves. A far end also returns continuity tones.
+//!
+//! It knows the kind of the channel, not the gateway's machine: it sees what the gateway shows and judges by time, as a switch does.
+
+use crate::proto::base::{EndpointIndex, Time};
+use crate::proto::package::ChannelKind;
+use crate::proto::package::parameters::{Digits, MfDigit};
+use crate::proto::trunk::card::{Behaviour, CheckTone, DigitKind, Echo, FarOrder, Hook, Indication, LineInput, LineOrder, LineState};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::time::Duration;
+
+const fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// From what the gateway shows to what the far end makes of it.
+const REACTION: Duration = ms(100);
+/// A wink.
+const WINK: Duration = ms(200);
+/// A flash.
+const FLASH: Duration = ms(500);
+/// A far end that hears no wink for so long sends its digits: the trunk has immediate start.
+const NO_WINK: Duration = ms(600);
+/// A far end of Feature Group D that hears nothing for so long after a string asks for the next, or says that it has all.
+const SILENCE: Duration = ms(400);
+/// From the last digit to the answer, and from ringing to it.
+const ANSWER: Duration = ms(500);
+/// How long a far end that collides holds on.
+const COLLISION: Duration = ms(1_000);
+/// An on-hook of this length ends a call to an operator; a shorter one is a flash.
+const OPERATOR_PATIENCE: Duration = ms(1_500);
+/// Delay of an echo.
+const ECHO: Duration = ms(20);
+
+/// All far ends of a card.
+#[derive(Default)]
+pub(super) struct FarEnds {
+    ends: BTreeMap<EndpointIndex, FarEnd>,
+    steps: BinaryHeap<Reverse<(Time, u64, EndpointIndex, Step)>>,
+    ordinal: u64,
+    behaviour: Behaviour,
+    echo: Echo,
+}
+
+/// What comes when its time has come; the number is that of the plan it belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Step {
+    Show(u32, bool),
+    NextDigit(u32),
+    Silence(u32),
+    Sent(u32),
+    Tone(u32, bool, bool),
+}
+
+/// Where a call is, as the far end sees it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    Idle,
+    /// The gateway called; strings heard so far.
+    Called(u8),
+    /// It calls: its digits wait for a wink.
+    Calling,
+    /// It calls, and sends or has sent its digits.
+    Dialled,
+}
+
+/// One far end.
+#[derive(Clone, Debug)]
+struct FarEnd {
+    kind: ChannelKind,
+    behaviour: Option<Behaviour>,
+    echo: Option<Echo>,
+    phase: Phase,
+    /// Off-hook.
+    off: bool,
+    /// What the gateway shows.
+    sees: LineState,
+    listens: Option<DigitKind>,
+    /// Digits to send, how, and how many are gone.
+    digits: Digits,
+    digit_kind: DigitKind,
+    gone: usize,
+    /// Numbers of the present plan, of what the gateway sends, and of the tone.
+    plan: u32,
+    sending: u32,
+    tone: u32,
+    /// Whether a tone of the gateway is heard.
+    hears_tone: bool,
+}
+
+impl FarEnd {
+    fn new(kind: ChannelKind) -> FarEnd {
+        FarEnd {
+            kind,
+            behaviour: None,
+            echo: None,
+            phase: Phase::Idle,
+            off: false,
+            sees: LineState::OnHook,
+            listens: None,
+            digits: Digits::NONE,
+            digit_kind: DigitKind::Dtmf,
+            gone: 0,
+            plan: 0,
+            sending: 0,
+            tone: 0,
+            hears_tone: false,
+        }
+    }
+}
+
+impl FarEnds {
+    /// The far end of `endpoint` on a channel of this kind.
+    fn end(&mut self, endpoint: EndpointIndex, kind: ChannelKind) -> &mut FarEnd {
+        self.ends.entry(endpoint).or_insert_with(|| FarEnd::new(kind))
+    }
+
+    /// All of them behave like this from now on, but for those told otherwise.
+    pub fn behave(&mut self, behaviour: Behaviour) {
+        self.behaviour = behaviour;
+    }
+
+    fn at(&mut self, at: Time, endpoint: EndpointIndex, step: Step) {
+        self.ordinal += 1;
+        self.steps.push(Reverse((at, self.ordinal, endpoint, step)));
+    }
+
+    /// An operator's order.
+    pub fn operate(&mut self, now: Time, endpoint: EndpointIndex, kind: ChannelKind, order: &FarOrder) {
+        let end = self.end(endpoint, kind);
+        match *order {
+            FarOrder::Behave(behaviour) => end.behaviour = Some(behaviour),
+            FarOrder::Echo(echo) => end.echo = Some(echo),
+            FarOrder::Seize(digit_kind, digits) => {
+                end.plan += 1;
+                (end.phase, end.digits, end.digit_kind, end.gone) = (Phase::Calling, digits, digit_kind, 0);
+                let plan = end.plan;
+                self.at(now, endpoint, Step::Show(plan, true));
+                self.at(now + NO_WINK, endpoint, Step::NextDigit(plan));
+            }
+            FarOrder::Digits(digit_kind, digits) => {
+                end.plan += 1;
+                (end.digits, end.digit_kind, end.gone) = (digits, digit_kind, 0);
+                let plan = end.plan;
+                self.at(now, endpoint, Step::NextDigit(plan));
+            }
+            FarOrder::Show(hook) => {
+                end.plan += 1;
+                let plan = end.plan;
+                self.at(now, endpoint, Step::Show(plan, hook == Hook::Off));
+            }
+            FarOrder::Wink => self.pulse(now, endpoint, true, WINK),
+            FarOrder::Flash => self.pulse(now, endpoint, false, FLASH),
+        }
+    }
+
+    fn pulse(&mut self, now: Time, endpoint: EndpointIndex, off: bool, length: Duration) {
+        let plan = self.ends.get(&endpoint).map_or(0, |end| end.plan);
+        self.at(now, endpoint, Step::Show(plan, off));
+        self.at(now + length, endpoint, Step::Show(plan, !off));
+    }
+
+    /// An order of the gateway to the line.
+    pub fn handle(&mut self, now: Time, endpoint: EndpointIndex, kind: ChannelKind, order: &LineOrder) {
+        let end = self.end(endpoint, kind);
+        match *order {
+            LineOrder::Listen(listens) => end.listens = listens,
+            LineOrder::Send(how, digits) => {
+                end.sending += 1;
+                // Silence is over.
+                end.plan += u32::from(end.kind == ChannelKind::FeatureGroupD);
+                let sending = end.sending;
+                self.at(now + length(how, digits.as_slice()), endpoint, Step::Sent(sending));
+            }
+            LineOrder::StopSending => end.sending += 1,
+            LineOrder::Show(state) => {
+                let before = std::mem::replace(&mut end.sees, state);
+                if before != state {
+                    self.see(now, endpoint, state);
+                }
+            }
+        }
+    }
+
+    /// What the gateway shows has changed.
+    fn see(&mut self, now: Time, endpoint: EndpointIndex, state: LineState) {
+        let default = self.behaviour;
+        let Some(end) = self.ends.get_mut(&endpoint) else { return };
+        let behaviour = end.behaviour.unwrap_or(default);
+        if behaviour == Behaviour::Manual {
+            return;
+        }
+        let line = end.kind == ChannelKind::PbxFxs;
+        match (state, end.phase) {
+            (LineState::Ringing, _) if behaviour == Behaviour::Answers => {
+                end.plan += 1;
+                let plan = end.plan;
+                self.at(now + ANSWER, endpoint, Step::Show(plan, true));
+            }
+            (LineState::OnHook, Phase::Idle) if line => end.plan += 1,
+            (LineState::OffHook, Phase::Idle) if !line && !end.off => self.called(now, endpoint, behaviour),
+            (LineState::OffHook, Phase::Called(_)) => end.plan += u32::from(end.kind == ChannelKind::Operator),
+            (LineState::OnHook, Phase::Called(_) | Phase::Dialled) => {
+                end.plan += 1;
+                let plan = end.plan;
+                if !matches!(behaviour, Behaviour::Hangs | Behaviour::Holds) {
+                    let patience = if end.kind == ChannelKind::Operator { OPERATOR_PATIENCE } else { REACTION };
+                    self.at(now + patience, endpoint, Step::Show(plan, false));
+                }
+            }
+            // The end of the gateway's wink.
+            (LineState::OnHook, Phase::Calling) => {
+                end.plan += 1;
+                end.phase = Phase::Dialled;
+                let plan = end.plan;
+                self.at(now + REACTION, endpoint, Step::NextDigit(plan));
+            }
+            _ => {}
+        }
+    }
+
+    /// The gateway has seized.
+    fn called(&mut self, now: Time, endpoint: EndpointIndex, behaviour: Behaviour) {
+        let Some(end) = self.ends.get_mut(&endpoint) else { return };
+        end.plan += 1;
+        end.phase = Phase::Called(0);
+        let plan = end.plan;
+        match behaviour {
+            Behaviour::Answers | Behaviour::NoAnswer | Behaviour::Hangs => {
+                self.at(now + REACTION, endpoint, Step::Show(plan, true));
+                self.at(now + REACTION + WINK, endpoint, Step::Show(plan, false));
+            }
+            Behaviour::Collides => {
+                self.at(now, endpoint, Step::Show(plan, true));
+                self.at(now + COLLISION, endpoint, Step::Show(plan, false));
+            }
+            Behaviour::Holds => self.at(now, endpoint, Step::Show(plan, true)),
+            Behaviour::Silent | Behaviour::Manual => {}
+        }
+    }
+
+    /// The gateway's string has come.
+    fn take_string(&mut self, now: Time, endpoint: EndpointIndex) {
+        let default = self.behaviour;
+        let Some(end) = self.ends.get_mut(&endpoint) else { return };
+        let Phase::Called(strings) = end.phase else { return };
+        end.phase = Phase::Called(strings.saturating_add(1));
+        end.plan += 1;
+        let plan = end.plan;
+        let answers = matches!(end.behaviour.unwrap_or(default), Behaviour::Answers | Behaviour::Hangs | Behaviour::Collides);
+        match end.kind {
+            ChannelKind::FeatureGroupD => self.at(now + SILENCE, endpoint, Step::Silence(plan)),
+            ChannelKind::Operator if strings > 0 => {}
+            _ if answers => self.at(now + ANSWER, endpoint, Step::Show(plan, true)),
+            _ => {}
+        }
+    }
+
+    /// The next thing that is due; steps that no longer count are passed over.
+    pub fn poll(&mut self, now: Time) -> Option<Indication> {
+        while let Some(Reverse((at, ..))) = self.steps.peek()
+            && *at <= now
+        {
+            let Reverse((at, _, endpoint, step)) = self.steps.pop()?;
+            if let Some(input) = self.take(at, endpoint, step) {
+                return Some(Indication::Line { endpoint, input });
+            }
+        }
+        None
+    }
+
+    fn take(&mut self, now: Time, endpoint: EndpointIndex, step: Step) -> Option<LineInput> {
+        let default = self.behaviour;
+        let end = self.ends.get_mut(&endpoint)?;
+        match step {
+            Step::Show(plan, off) if plan == end.plan => {
+                if end.off == off {
+                    return None;
+                }
+                end.off = off;
+                if !off && end.sees == LineState::OnHook {
+                    end.phase = Phase::Idle;
+                }
+                Some(LineInput::Hook(if off { Hook::Off } else { Hook::On }))
+            }
+            Step::NextDigit(plan) if plan == end.plan => {
+                if end.phase == Phase::Calling {
+                    end.phase = Phase::Dialled;
+                }
+                let symbol = *end.digits.as_slice().get(end.gone)?;
+                end.gone += 1;
+                let (kind, needs_receiver) = (end.digit_kind, end.digit_kind != DigitKind::Dtmf);
+                let taken = !needs_receiver || end.listens == Some(kind);
+                self.at(now + length(kind, &[symbol]), endpoint, Step::NextDigit(plan));
+                taken.then_some(LineInput::Digit(kind, symbol))
+            }
+            // Either it wants the next string or has the last: both are a wink. Then the call is answered.
+            Step::Silence(plan) if plan == end.plan => {
+                let answers = matches!(end.behaviour.unwrap_or(default), Behaviour::Answers | Behaviour::Hangs);
+                let Phase::Called(strings) = end.phase else { return None };
+                self.at(now + WINK, endpoint, Step::Show(plan, false));
+                if answers && strings > 1 {
+                    self.at(now + WINK + ANSWER, endpoint, Step::Show(plan, true));
+                }
+                let end = self.ends.get_mut(&endpoint)?;
+                end.off = true;
+                Some(LineInput::Hook(Hook::Off))
+            }
+            Step::Sent(sending) if sending == end.sending => {
+                self.take_string(now, endpoint);
+                Some(LineInput::Sent { failed: false })
+            }
+            Step::Tone(tone, co1, on) if tone == end.tone => {
+                Some(LineInput::Tone { tone: if co1 { CheckTone::Co1 } else { CheckTone::Co2 }, on })
+            }
+            _ => None,
+        }
+    }
+
+    /// The gateway begins or ends a check tone.
+    pub fn handle_tone(&mut self, now: Time, endpoint: EndpointIndex, kind: ChannelKind, tone: CheckTone, on: bool) {
+        let default = self.echo;
+        let end = self.end(endpoint, kind);
+        if std::mem::replace(&mut end.hears_tone, on) == on {
+            return;
+        }
+        let returned = match (end.echo.unwrap_or(default), tone) {
+            (Echo::Open, _) => return,
+            (Echo::Stuck, _) if !on => return,
+            (Echo::Transponder, CheckTone::Co1) => CheckTone::Co2,
+            (Echo::Transponder, CheckTone::Co2) => CheckTone::Co1,
+            (Echo::Loop | Echo::Stuck, tone) => tone,
+        };
+        end.tone += u32::from(on);
+        let number = end.tone;
+        self.at(now + ECHO, endpoint, Step::Tone(number, returned == CheckTone::Co1, on));
+    }
+
+    /// When to poll again.
+    pub fn deadline(&self) -> Time {
+        self.steps.peek().map_or(Time::NEVER, |Reverse((at, ..))| *at)
+    }
+}
+
+/// How long digits take: tone and gap, 68 ms each for MF and 100 ms for its KP; 70 ms each for DTMF; 10 pulses a second and 700 ms
+/// between digits.
+fn length(kind: DigitKind, symbols: &[u8]) -> Duration {
+    symbols
+        .iter()
+        .map(|&symbol| match (kind, symbol) {
+            (DigitKind::Mf, symbol) if MfDigit::is_kp(symbol) => ms(168),
+            (DigitKind::Mf, _) => ms(136),
+            (DigitKind::Dtmf, _) => ms(140),
+            (DigitKind::Pulse, digit @ b'1'..=b'9') => ms(700 + 100 * u64::from(digit - b'0')),
+            (DigitKind::Pulse, _) => ms(1_700),
+        })
+        .sum()
+}
