@@ -8,7 +8,8 @@ mod harness;
 
 use std::sync::Arc;
 
-use harness::{Agent, Plan, Running, Subject, Workload, compare, echo};
+use harness::echo::{self, Variant};
+use harness::{Agent, Plan, Running, Subject, Workload, compare};
 use tollgate::host::clock::Clock;
 use tollgate::host::transport::Kind;
 
@@ -21,8 +22,9 @@ fn main() {
     for &kind in Kind::ALL {
         match kind.probe() {
             Ok(()) => {
-                subjects.push(subject(kind, true));
-                subjects.push(subject(kind, false));
+                for (timestamps, coalesce) in [(true, false), (false, false), (true, true)] {
+                    subjects.push(subject(kind, Variant { timestamps, coalesce }));
+                }
             }
             Err(reason) => println!("skipped: transport {}: {reason}", kind.name()),
         }
@@ -53,11 +55,12 @@ fn respond(request: &[u8], response: &mut [u8]) -> usize {
     RESPONSE
 }
 
-fn subject(kind: Kind, timestamps: bool) -> Subject {
-    let name = format!("echo over {}{}", kind.name(), if timestamps { "" } else { ", no timestamps" });
+fn subject(kind: Kind, variant: Variant) -> Subject {
+    let (stamps, sends) = (if variant.timestamps { "" } else { ", no timestamps" }, if variant.coalesce { ", UDP_SEGMENT" } else { "" });
+    let name = format!("echo over {}{stamps}{sends}", kind.name());
     let start = move |placement: &harness::Placement| {
         Running::start(placement, move |ready, idle_turns, stop| {
-            echo::serve(kind, Clock::new(), timestamps, respond, ready, idle_turns, stop);
+            echo::serve(kind, Clock::new(), variant, respond, ready, idle_turns, stop);
         })
     };
     Subject { name, start: Box::new(start) }

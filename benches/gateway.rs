@@ -16,7 +16,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use calls::{Calls, ID_DIGITS, ID_IN_REQUEST};
-use harness::{Agent, Burst, Plan, Running, Subject, Workload, compare, echo};
+use harness::echo::{self, Variant};
+use harness::{Agent, Burst, Plan, Running, Subject, Workload, compare};
 use tollgate::host::clock::Clock;
 use tollgate::host::core_loop::{CoreLoop, Exit, Spin};
 use tollgate::host::cores::{Pulse, ToCore};
@@ -40,7 +41,13 @@ fn main() {
         return println!("skipped: transport {}: {reason}", wanted.name());
     }
     let clock = Clock::new();
-    let subjects = [echo_subject(wanted, clock), gateway_subject(wanted, clock)];
+    let subjects: Vec<Subject> = [false, true]
+        .into_iter()
+        .flat_map(|coalesce| {
+            let variant = Variant { timestamps: true, coalesce };
+            [echo_subject(wanted, clock, variant), gateway_subject(wanted, clock, variant)]
+        })
+        .collect();
     let workload = Arc::new(Workload { agent: Box::new(|| Box::new(Calls::new(2))), window: WINDOW });
     let mut plan = Plan::from_arguments();
     if !std::env::args().any(|argument| argument == "--bench") {
@@ -48,17 +55,26 @@ fn main() {
         plan = Plan { rounds: 1, burst: Duration::from_millis(50), ..plan };
     }
     let Some(reports) = compare(&subjects, &workload, &plan) else { return };
-    let ((echo_best, echo_median), (best, median)) = (reports[0].best_and_median(), reports[1].best_and_median());
-    let mut ratios: Vec<f64> = reports[0].bursts.iter().zip(&reports[1].bursts).map(|(echo, gateway)| ratio(echo, gateway)).collect();
-    ratios.sort_by(f64::total_cmp);
-    println!(
-        "\ngateway to echo: {:.2} best to best, {:.2} median to median, {:.2} ({:.2} - {:.2}) median of the rounds",
-        best / echo_best,
-        median / echo_median,
-        ratios[ratios.len() / 2],
-        ratios[0],
-        ratios[ratios.len() - 1],
-    );
+    println!();
+    for pair in reports.chunks_exact(2) {
+        let ((echo_best, echo_median), (best, median)) = (pair[0].best_and_median(), pair[1].best_and_median());
+        let mut ratios: Vec<f64> = pair[0].bursts.iter().zip(&pair[1].bursts).map(|(echo, gateway)| ratio(echo, gateway)).collect();
+        ratios.sort_by(f64::total_cmp);
+        println!(
+            "{} to echo: {:.2} best to best, {:.2} median to median, {:.2} ({:.2} - {:.2}) median of the rounds",
+            pair[1].name,
+            best / echo_best,
+            median / echo_median,
+            ratios[ratios.len() / 2],
+            ratios[0],
+            ratios[ratios.len() - 1],
+        );
+    }
+}
+
+/// How a variant sends, for its name.
+fn sends(variant: Variant) -> &'static str {
+    if variant.coalesce { "UDP_SEGMENT" } else { "single sends" }
 }
 
 fn ratio(echo: &Burst, gateway: &Burst) -> f64 {
@@ -66,7 +82,7 @@ fn ratio(echo: &Burst, gateway: &Burst) -> f64 {
 }
 
 /// Answers each request with the bytes the gateway would, the identifier filled in.
-fn echo_subject(kind: Kind, clock: Clock) -> Subject {
+fn echo_subject(kind: Kind, clock: Clock, variant: Variant) -> Subject {
     let (create, delete) = sample();
     println!("responses: CRCX {} bytes, DLCX {} bytes", create.len(), delete.len());
     let templates = Arc::new((create, delete));
@@ -79,17 +95,17 @@ fn echo_subject(kind: Kind, clock: Clock) -> Subject {
                 response[4..4 + ID_DIGITS].copy_from_slice(&request[ID_IN_REQUEST..ID_IN_REQUEST + ID_DIGITS]);
                 template.len()
             };
-            echo::serve(kind, clock, true, respond, ready, idle_turns, stop);
+            echo::serve(kind, clock, variant, respond, ready, idle_turns, stop);
         })
     };
-    Subject { name: format!("echo over {}", kind.name()), start: Box::new(start) }
+    Subject { name: format!("echo over {}, {}", kind.name(), sends(variant)), start: Box::new(start) }
 }
 
-fn gateway_subject(kind: Kind, clock: Clock) -> Subject {
+fn gateway_subject(kind: Kind, clock: Clock, variant: Variant) -> Subject {
     let start = move |placement: &harness::Placement| {
-        Running::start(placement, move |ready, idle_turns, stop| serve(kind, clock, ready, idle_turns, stop))
+        Running::start(placement, move |ready, idle_turns, stop| serve(kind, clock, variant, ready, idle_turns, stop))
     };
-    Subject { name: format!("gateway over {}", kind.name()), start: Box::new(start) }
+    Subject { name: format!("gateway over {}, {}", kind.name(), sends(variant)), start: Box::new(start) }
 }
 
 /// A gateway of one T3 that takes commands over loopback.
@@ -150,7 +166,7 @@ fn sample() -> (Vec<u8>, Vec<u8>) {
     (response(b"200"), response(b"250"))
 }
 
-fn serve(kind: Kind, clock: Clock, ready: &dyn Fn(SocketAddr), idle_turns: &Arc<AtomicU64>, stop: &Arc<AtomicBool>) {
+fn serve(kind: Kind, clock: Clock, variant: Variant, ready: &dyn Fn(SocketAddr), idle_turns: &Arc<AtomicU64>, stop: &Arc<AtomicBool>) {
     let mut lone = lone(clock.now());
     let mut agent = Calls::new(1);
     let full = lone.now() + 2 * T_HIST;
@@ -161,7 +177,7 @@ fn serve(kind: Kind, clock: Clock, ready: &dyn Fn(SocketAddr), idle_turns: &Arc<
         std::hint::spin_loop();
     }
     let counters = lone.counters().clone();
-    let (table, transport, address) = echo::open(kind, clock, true);
+    let (table, transport, address) = echo::open(kind, clock, variant);
     let (control, orders) = crossbeam::channel::bounded(1);
     let transport = Counting { inner: transport, idle: 0, idle_turns: idle_turns.clone(), stop: stop.clone(), control };
     ready(address);
@@ -175,6 +191,7 @@ fn serve(kind: Kind, clock: Clock, ready: &dyn Fn(SocketAddr), idle_turns: &Arc<
         control: orders,
         pulse: Arc::new(Pulse::default()),
         counters,
+        inside: Arc::default(),
         spin: Spin::Always,
         clock,
     };

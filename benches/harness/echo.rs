@@ -8,8 +8,18 @@ use tollgate::host::clock::Clock;
 use tollgate::host::frame::{FrameLayout, FrameTable};
 use tollgate::host::transport::{BATCH, Kind, SocketSettings, Transport, TransportSettings, bind, wake};
 
+/// What differs between runs of one transport.
+#[derive(Clone, Copy)]
+pub struct Variant {
+    /// The kernel notes when datagrams arrive.
+    pub timestamps: bool,
+    /// Responses of equal length leave in one send (UDP_SEGMENT).
+    pub coalesce: bool,
+}
+
 /// A transport of one socket with frames of its own: the table of them, the transport, and where it listens.
-pub fn open(kind: Kind, clock: Clock, timestamps: bool) -> (Arc<FrameTable>, Box<dyn Transport>, SocketAddr) {
+pub fn open(kind: Kind, clock: Clock, variant: Variant) -> (Arc<FrameTable>, Box<dyn Transport>, SocketAddr) {
+    let Variant { timestamps, coalesce } = variant;
     let settings = SocketSettings { timestamps, ..SocketSettings::default() };
     let sockets = bind(&[SocketAddr::from(([127, 0, 0, 1], 0))], &settings).expect("a port");
     let address = sockets[0].local_addr().expect("bound");
@@ -17,7 +27,8 @@ pub fn open(kind: Kind, clock: Clock, timestamps: bool) -> (Arc<FrameTable>, Box
     let mut pool = pools.remove(0);
     pool.touch();
     let (_, sleeper) = wake::pair().expect("an event");
-    let transport = kind.open(sockets, pool, sleeper, clock, &TransportSettings::default()).expect("probed");
+    let transport =
+        kind.open(sockets, pool, sleeper, clock, &TransportSettings { coalesce, ..TransportSettings::default() }).expect("probed");
     (table, transport, address)
 }
 
@@ -25,13 +36,13 @@ pub fn open(kind: Kind, clock: Clock, timestamps: bool) -> (Arc<FrameTable>, Box
 pub fn serve(
     kind: Kind,
     clock: Clock,
-    timestamps: bool,
+    variant: Variant,
     respond: impl Fn(&[u8], &mut [u8]) -> usize,
     ready: &dyn Fn(SocketAddr),
     idle_turns: &AtomicU64,
     stop: &AtomicBool,
 ) {
-    let (table, mut transport, address) = open(kind, clock, timestamps);
+    let (table, mut transport, address) = open(kind, clock, variant);
     ready(address);
     let mut frames = Vec::with_capacity(BATCH);
     let mut idle = 0;

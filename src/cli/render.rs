@@ -4,13 +4,14 @@ use super::table::Table;
 use std::fmt::Write;
 use tollgate::host::control::protocol::Response;
 use tollgate::host::control::view::{
-    AgentRow, AlarmRow, Body, ConnectionRow, CoreRow, CounterRow, Counters, EndpointRow, List, Reload, RestartRow, SpanRow, Transactions,
+    AgentRow, AlarmRow, Body, ConnectionRow, CoreRow, CounterRow, Counters, EndpointRow, List, Quantiles, Reload, RestartRow, SpanRow,
+    Transactions,
 };
 
 /// The answer as text.
 pub fn text(response: &Response) -> String {
     let body = match &response.body {
-        Body::Cores(list) => list_text(list, "core", &cores(&list.rows)),
+        Body::Cores(list) => list_text(list, "core", &cores(&list.rows)) + &times(&list.rows),
         Body::Spans(list) => list_text(list, "facility", &spans(&list.rows)),
         Body::Alarms(list) if list.rows.is_empty() => "no alarms\n".into(),
         Body::Alarms(list) => list_text(list, "alarm", &alarms(&list.rows)),
@@ -71,6 +72,22 @@ fn cores(rows: &[CoreRow]) -> String {
         ]);
     }
     table.to_string()
+}
+
+/// How long messages waited and took, in us: median, 99 of 100, longest; nothing before there was one.
+fn times(rows: &[CoreRow]) -> String {
+    let head = ["CORE", "MESSAGES", "COUNT", "WAITING p50", "p99", "max us", "HOP p50", "p99", "max us", "SERVICE p50", "p99", "max us"];
+    let mut table = Table::new(&head);
+    for (core, row) in rows.iter().flat_map(|row| row.times.iter().map(|times| (&row.core, times))) {
+        let us = |part: Option<Quantiles>, ns: fn(&Quantiles) -> u64| {
+            part.as_ref().map_or(String::new(), |part| format!("{:.1}", ns(part) as f64 / 1e3))
+        };
+        let each = |part| [us(part, |part| part.p50_ns), us(part, |part| part.p99_ns), us(part, |part| part.max_ns)];
+        let ([w50, w99, w], [h50, h99, h], [s50, s99, s]) = (each(row.waiting), each(row.hop), each(row.service));
+        let count = row.service.map_or(0, |service| service.count).to_string();
+        table.row([core.clone(), row.work.clone(), count, w50, w99, w, h50, h99, h, s50, s99, s]);
+    }
+    if rows.iter().any(|row| !row.times.is_empty()) { format!("\n{table}") } else { String::new() }
 }
 
 fn spans(rows: &[SpanRow]) -> String {
@@ -445,6 +462,7 @@ mod tests {
             beat_age_ms: 900,
             turns: 5,
             load: None,
+            times: Vec::new(),
         };
         assert!(text(&respond(Body::Cores(List::new(vec![silent])))).contains("silent          -            -"));
         let failure = Failure::new(FailureKind::Busy, "later");

@@ -88,11 +88,12 @@ impl Gateway {
                 cpu: Some(usize::from(core_plan.cpu)),
                 steering: if core_plan.role == Role::Shard { Steered::Single.word() } else { steered.word() },
                 counters: Arc::new(Counters::new()),
+                inside: Arc::default(),
                 pulse: Arc::new(Pulse::default()),
                 inbox,
                 waker: parts.waker(core),
             };
-            let (counters, pulse) = (port.counters.clone(), port.pulse.clone());
+            let (counters, inside, pulse) = (port.counters.clone(), port.inside.clone(), port.pulse.clone());
             ports.push(port);
             let part = parts.take(core, core_plan.role);
             let (plan, settings, ready) = (plan.clone(), settings.clone(), ready_sender.clone());
@@ -125,7 +126,7 @@ impl Gateway {
                         None => Exit::Sockets,
                     };
                     let _ = ready.send(Ok(core.id()));
-                    CoreLoop { core, transport, table, exit, outboxes, inboxes, control, pulse, counters, spin, clock }.run();
+                    CoreLoop { core, transport, table, exit, outboxes, inboxes, control, pulse, counters, inside, spin, clock }.run();
                 });
             };
             threads.push(thread.spawn(run).context("no thread for a core")?);

@@ -7,6 +7,7 @@
 use super::clock::Clock;
 use super::cores::{Pulse, ToCore};
 use super::frame::{Datagram, FramePool, FrameTable, Meta};
+use super::inside::Inside;
 use super::ring::{Receiver, Sender};
 use super::transport::{BATCH, Stats, Transport, Waker};
 use crate::proto::base::{CoreId, Counter, Counters, FrameRef, Time};
@@ -87,6 +88,8 @@ pub struct CoreLoop {
     pub pulse: Arc<Pulse>,
     /// Counters of the core.
     pub counters: Arc<Counters>,
+    /// How long messages wait and take.
+    pub inside: Arc<Inside>,
     /// When to sleep.
     pub spin: Spin,
     /// The process clock.
@@ -135,15 +138,25 @@ impl CoreLoop {
                 }
             }
             let mut turn = Turn { now, frames: &frames, out: &mut port };
+            let mut start = now;
             for &frame in &batch {
                 self.core.handle_datagram(&mut turn, frame);
+                start = measure(&mut self.core, &self.inside, &self.clock, start);
             }
             for (from, inbox) in &mut self.inboxes {
                 for _ in 0..ENTRIES {
                     let Some(entry) = inbox.receive() else { break };
                     worked = true;
                     match entry {
-                        Entry::Envelope(envelope) => self.core.handle_envelope(&mut turn, *from, envelope),
+                        Entry::Envelope(envelope) => {
+                            // Only messages are measured: other envelopes do without the clock.
+                            let is_message = matches!(envelope, Envelope::Message(_));
+                            let start = if is_message { self.clock.now() } else { now };
+                            self.core.handle_envelope(&mut turn, *from, envelope);
+                            if is_message {
+                                measure(&mut self.core, &self.inside, &self.clock, start);
+                            }
+                        }
                         Entry::Transmit(frame) => turn.out.carry(frame),
                         Entry::Sent(frame) => turn.out.sent(frame),
                     }
@@ -182,6 +195,16 @@ impl CoreLoop {
             port.transport.sleep(Some(timeout), &mut idle);
         }
     }
+}
+
+/// Notes the message that was handled since `start`, if it was one; the time now.
+#[inline]
+fn measure(core: &mut Core, inside: &Inside, clock: &Clock, start: Time) -> Time {
+    let end = clock.now();
+    if let Some(handled) = core.take_handled() {
+        inside.record(handled, start, end);
+    }
+    end
 }
 
 /// A test's order to stand still, as a stuck core would.

@@ -1,5 +1,6 @@
 //! The handle of the control loop on the running cores: it asks and orders, and waits a bounded time for the answers.
 
+use super::inside::Inside;
 use super::transport::Waker;
 use crate::proto::base::{CoreId, Counters, Time};
 use crate::proto::core::{Answer, Ask, Request};
@@ -47,6 +48,8 @@ pub struct CorePort {
     pub steering: &'static str,
     /// What it counts.
     pub counters: Arc<Counters>,
+    /// How long messages wait and take.
+    pub inside: Arc<Inside>,
     /// Its signs of life.
     pub pulse: Arc<Pulse>,
     pub(super) inbox: Sender<ToCore>,

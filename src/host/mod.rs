@@ -10,6 +10,7 @@ pub mod cores;
 pub mod cpu;
 pub mod entropy;
 pub mod frame;
+pub mod inside;
 pub mod ring;
 pub mod run;
 pub mod transport;

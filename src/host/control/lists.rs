@@ -3,14 +3,15 @@
 use super::names::{self, endpoint_name, facility_name};
 use super::protocol::{Failure, FailureKind, What};
 use super::view::{
-    AgentRow, AlarmRow, Body, ConnectionRow, CoreLoad, CoreRow, CounterRow, Counters, EndpointRow, HistoryRow, List, OwnRow, Row, SpanRow,
-    SpanUsage, Transactions,
+    AgentRow, AlarmRow, Body, ConnectionRow, CoreLoad, CoreRow, CounterRow, Counters, EndpointRow, HistoryRow, List, OwnRow, Quantiles,
+    Row, SpanRow, SpanUsage, TimesRow, Transactions,
 };
 use super::{Gateway, lead};
 use crate::config::{self, Sources};
+use crate::host::inside::{Inside, Part};
 use crate::proto::base::counters::RESPONSE_CODES;
 use crate::proto::base::{CoreId, Counter, EndpointIndex};
-use crate::proto::core::{Answer, Ask, ConnectionView, EndpointView, FacilitiesView, SpanView, StateFilter};
+use crate::proto::core::{Answer, Ask, ConnectionView, EndpointView, FacilitiesView, SpanView, StateFilter, Work};
 use crate::proto::endpoint::{Announcement, Law, Remote};
 use crate::proto::plan::Plan;
 use crate::proto::restart::{self, Admin};
@@ -84,6 +85,7 @@ impl Gateway {
                 beat_age_ms: self.clock.now().since(sign.beat).as_millis() as u64,
                 turns: port.pulse.turns.load(Ordering::Relaxed),
                 load: loads.iter().find(|(core, _)| *core == sign.core).map(|(_, load)| *load),
+                times: times(&port.inside),
             }
         };
         signs.map(row).collect()
@@ -347,6 +349,20 @@ fn in_order(plan: &Plan) -> Vec<Facility> {
         order.push(Facility::Span(SpanIndex(place as u16)));
     }
     order
+}
+
+/// The kinds of work there was on one core.
+fn times(inside: &Inside) -> Vec<TimesRow> {
+    let quantiles = |work, part| {
+        let times = inside.times(work, part);
+        let (p50_ns, p99_ns, max_ns) = (times.quantile_ns(0.5), times.quantile_ns(0.99), times.max_ns());
+        (times.count() > 0).then(|| Quantiles { count: times.count(), p50_ns, p99_ns, max_ns })
+    };
+    let row = |work: Work| {
+        let [waiting, hop, service] = Part::ALL.map(|part| quantiles(work, part));
+        service.is_some().then(|| TimesRow { work: work.name().into(), waiting, hop, service })
+    };
+    Work::all().filter_map(row).collect()
 }
 
 fn sum(a: SpanUsage, b: SpanUsage) -> SpanUsage {

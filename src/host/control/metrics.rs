@@ -8,12 +8,14 @@ use super::Gateway;
 use super::guests::{self, Service};
 use super::protocol::is_retried;
 use crate::host::clock::Clock;
+use crate::host::inside::{Part, Times};
 use crate::host::transport::explain_bind;
 use crate::proto::base::counters::RESPONSE_CODES;
 use crate::proto::base::{Counter, Time};
+use crate::proto::core::Work;
 use anyhow::{Context, Result};
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric, text};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric, MetricEncoder, NoLabelSet, text};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::{MetricType, TypedMetric};
@@ -184,6 +186,7 @@ impl Collector for Metrics {
             }
         }
         family(&mut encoder, "responses", "Responses sent, by return code", responses.into_iter())?;
+        self.encode_times(&mut encoder)?;
         self.encode_signs(&mut encoder)?;
         self.encode_loads(&mut encoder)?;
         self.encode_gateway(&mut encoder)
@@ -191,6 +194,24 @@ impl Collector for Metrics {
 }
 
 impl Metrics {
+    /// How long messages waited and took, by core, kind of work and part.
+    fn encode_times(&self, encoder: &mut DescriptorEncoder) -> fmt::Result {
+        let mut rows = Vec::new();
+        for port in &self.0.cores.ports {
+            for (work, part) in Work::all().flat_map(|work| Part::ALL.map(|part| (work, part))) {
+                let times = port.inside.times(work, part);
+                if times.count() > 0 {
+                    rows.push((
+                        [("core", port.core.0.to_string()), ("work", work.name().into()), ("part", part.name().into())],
+                        Histogram(times),
+                    ));
+                }
+            }
+        }
+        let help = "Time of messages: waiting (arrival to handling), hop (the same, forwarded by another core), service (handling)";
+        family(encoder, "message_seconds", help, rows.into_iter())
+    }
+
     /// Signs of life: known without asking.
     fn encode_signs(&self, encoder: &mut DescriptorEncoder) -> fmt::Result {
         let gateway = &self.0;
@@ -243,6 +264,31 @@ impl Metrics {
         let uptime = ConstGauge::new(view.uptime_s);
         uptime.encode(encoder.encode_descriptor("uptime_seconds", "Since the start", None, MetricType::Gauge)?)
     }
+}
+
+/// Times as a histogram.
+struct Histogram(Times);
+
+/// Upper ends of its buckets: 2 to these powers ns, from 1 us to 1 s.
+const BUCKETS: [u32; 13] = [10, 11, 12, 13, 14, 15, 16, 18, 20, 22, 24, 27, 30];
+
+impl EncodeMetric for Histogram {
+    fn encode(&self, mut encoder: MetricEncoder) -> fmt::Result {
+        let Histogram(times) = self;
+        let counts = times.between(&BUCKETS);
+        let rest = times.count().saturating_sub(counts.iter().sum());
+        let ends = BUCKETS.iter().map(|&power| (1u64 << power) as f64 / 1e9);
+        let buckets: Vec<(f64, u64)> = ends.zip(counts).chain([(f64::INFINITY, rest)]).collect();
+        encoder.encode_histogram::<NoLabelSet>(times.sum_ns() as f64 / 1e9, times.count(), &buckets, None)
+    }
+
+    fn metric_type(&self) -> MetricType {
+        MetricType::Histogram
+    }
+}
+
+impl TypedMetric for Histogram {
+    const TYPE: MetricType = MetricType::Histogram;
 }
 
 /// One gauge of each core.

@@ -103,7 +103,7 @@ impl Machines {
             let core = Core::new(Boot { core: id, plan, settings, counters: counters.clone(), card, seed: 7, now });
             let wires = Wires { id, all: all.clone() };
             let beats = pulse.clone();
-            ports.push(CorePort { core: id, cpu: None, steering: "-", counters, pulse, inbox, waker });
+            ports.push(CorePort { core: id, cpu: None, steering: "-", counters, inside: Arc::default(), pulse, inbox, waker });
             threads.push(std::thread::spawn(move || turn_round(core, &clock, &orders, &envelopes, wires, &beats)));
         }
         Machines { cores: Arc::new(Cores { ports, plan }), clock, config, threads }

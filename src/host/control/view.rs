@@ -90,6 +90,35 @@ pub struct CoreRow {
     pub turns: u64,
     /// What it said of itself; nothing when it is silent.
     pub load: Option<CoreLoad>,
+    /// How long messages waited and took since the start, by kind of work.
+    #[serde(default)]
+    pub times: Vec<TimesRow>,
+}
+
+/// How long the messages of one kind waited and took.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct TimesRow {
+    /// A verb, `response`, or `forward` for handing a message to its core.
+    pub work: String,
+    /// From arrival to handling, of messages that came to this core; nothing when none did.
+    pub waiting: Option<Quantiles>,
+    /// The same, of messages that another core forwarded.
+    pub hop: Option<Quantiles>,
+    /// Handling.
+    pub service: Option<Quantiles>,
+}
+
+/// A distribution of times.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Quantiles {
+    /// Messages.
+    pub count: u64,
+    /// The median, in ns.
+    pub p50_ns: u64,
+    /// What 99 of 100 did not exceed, in ns.
+    pub p99_ns: u64,
+    /// The longest, in ns.
+    pub max_ns: u64,
 }
 
 /// What a core says of itself.

@@ -30,7 +30,7 @@ pub use announce::Announcement;
 pub use envelope::{Envelope, JobId, Message, SINGLE};
 pub use lead::Administration;
 pub use operator::{Answer, Ask, ConnectionView, CoreView, EndpointView, FacilitiesView, Request, SpanView, StateFilter, TransactionsView};
-pub use outside::{Frames, Origin, Outside, Turn};
+pub use outside::{Frames, Handled, Origin, Outside, Turn, Work};
 
 use crate::proto::base::{CoreId, Counter, Counters, NameKey, Rng, Time};
 use crate::proto::cas::Lines;
@@ -91,6 +91,8 @@ pub struct Core {
     lead: Option<Box<Lead>>,
     /// Whether new calls are refused.
     draining: bool,
+    /// The message handled last.
+    handled: Option<Handled>,
     /// Messages nobody needs any more, given back before the call returns.
     finished: VecDeque<Message>,
     /// Envelopes to itself, delivered before the call returns.
@@ -139,6 +141,7 @@ impl Core {
             repeats: Repeats::new(),
             lead,
             draining: false,
+            handled: None,
             finished: VecDeque::with_capacity(64),
             to_self: VecDeque::with_capacity(64),
             unsent: VecDeque::new(),
@@ -199,6 +202,12 @@ impl Core {
             .min(self.finals.deadline())
             .min(self.repeats.deadline())
             .min(self.unsent_retry)
+    }
+
+    /// What became of the message handled last, once.
+    #[inline]
+    pub fn take_handled(&mut self) -> Option<Handled> {
+        self.handled.take()
     }
 
     /// Something another core said.

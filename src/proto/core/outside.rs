@@ -2,6 +2,7 @@
 
 use super::envelope::Envelope;
 use crate::proto::base::{CoreId, FrameRef, Time};
+use crate::proto::codec::mgcp::Verb;
 use std::net::SocketAddr;
 use std::ops::Deref;
 
@@ -38,6 +39,58 @@ pub trait Outside {
 
     /// A received frame of this core's own is free again.
     fn release(&mut self, frame: FrameRef);
+}
+
+/// What a core did with a message, for whoever measures.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Handled {
+    /// What it was.
+    pub work: Work,
+    /// Another core received it.
+    pub forwarded: bool,
+    /// When it arrived.
+    pub arrival: Time,
+}
+
+/// A kind of work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Work {
+    /// A command; `None` for a verb that is not known.
+    Command(Option<Verb>),
+    /// A response.
+    Response,
+    /// Handing a message to its core.
+    Forward,
+}
+
+impl Work {
+    /// How many kinds there are.
+    pub const COUNT: usize = Verb::ALL.len() + 3;
+
+    /// All kinds.
+    pub fn all() -> impl Iterator<Item = Work> {
+        Verb::ALL.map(|verb| Work::Command(Some(verb))).into_iter().chain([Work::Command(None), Work::Response, Work::Forward])
+    }
+
+    /// Its place among them.
+    pub fn place(self) -> usize {
+        match self {
+            Work::Command(Some(verb)) => verb as usize,
+            Work::Command(None) => Verb::ALL.len(),
+            Work::Response => Verb::ALL.len() + 1,
+            Work::Forward => Verb::ALL.len() + 2,
+        }
+    }
+
+    /// Its name in lists and metrics: a verb, or what it is.
+    pub fn name(self) -> &'static str {
+        match self {
+            Work::Command(Some(verb)) => verb.name(),
+            Work::Command(None) => "other command",
+            Work::Response => "response",
+            Work::Forward => "forward",
+        }
+    }
 }
 
 /// One turn of a core: the time it was given and the world around it.

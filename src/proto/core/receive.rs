@@ -3,7 +3,7 @@
 use super::Core;
 use super::datagrams::Datagram;
 use super::envelope::{Envelope, Message, SINGLE};
-use super::outside::{Frames, Origin, Outside, Turn};
+use super::outside::{Frames, Handled, Origin, Outside, Turn, Work};
 use crate::proto::base::{AgentId, Counter, FrameRef, TransactionId};
 use crate::proto::codec::peek::{self, Peek};
 use crate::proto::mgcp::{self, Refused};
@@ -104,6 +104,7 @@ impl Core {
             self.run(turn, received, bytes, peeked);
         } else if self.tell(turn, home, Envelope::Message(received.message)) {
             self.counters.add(Counter::MessagesForwarded);
+            self.handled = Some(Handled { work: Work::Forward, forwarded: false, arrival: received.origin.arrival });
         } else {
             self.finish(received.message);
         }
@@ -124,6 +125,13 @@ impl Core {
     }
 
     fn run<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, received: Received, bytes: &[u8], peeked: Peek<'_>) {
+        let work = match peeked {
+            Peek::Command { verb, .. } => Some(Work::Command(verb)),
+            Peek::Response { .. } => Some(Work::Response),
+            Peek::Unreadable => None,
+        };
+        let (forwarded, arrival) = (received.message.frame.core != self.id, received.origin.arrival);
+        self.handled = work.map(|work| Handled { work, forwarded, arrival });
         match peeked {
             Peek::Command { verb, id, endpoint } => self.handle_command(turn, received, bytes, verb, id, endpoint),
             Peek::Response { code: 0, id } => {

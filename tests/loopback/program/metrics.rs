@@ -40,14 +40,20 @@ fn samples(text: &str) -> BTreeMap<String, f64> {
             }
             if words[0] == "TYPE" {
                 kind = words[2];
-                assert!(["counter", "gauge", "info"].contains(&kind), "{line}");
+                assert!(["counter", "gauge", "info", "histogram"].contains(&kind), "{line}");
             }
             continue;
         }
         let (name, value) = line.rsplit_once(' ').unwrap();
         let (metric, labels) = name.split_once('{').map_or((name, ""), |(metric, labels)| (metric, labels.strip_suffix('}').unwrap()));
         let suffix = metric.strip_prefix(family).unwrap_or_else(|| panic!("{line}: under {family}"));
-        assert_eq!(suffix, ["", "_total", "_info"][["gauge", "counter", "info"].iter().position(|k| *k == kind).unwrap()], "{line}");
+        let suffixes: &[&str] = match kind {
+            "gauge" => &[""],
+            "counter" => &["_total"],
+            "info" => &["_info"],
+            _ => &["_sum", "_count", "_bucket"],
+        };
+        assert!(suffixes.contains(&suffix), "{line}");
         for label in labels.split(',').filter(|label| !label.is_empty()) {
             let (key, value) = label.split_once('=').unwrap();
             assert!(key.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'), "{line}");
@@ -76,6 +82,21 @@ fn metrics_are_what_openmetrics_allows_and_what_show_says() {
     for core in 0..2 {
         assert!(samples.contains_key(&format!("tollgate_datagrams_received_total{{core=\"{core}\"}}")));
     }
+    // Each message was timed, where it was handled and by what it was.
+    let sum_of = |metric: &str, labels: &[&str]| {
+        let wanted = |name: &str| name.split('{').next() == Some(metric) && labels.iter().all(|label| name.contains(label));
+        samples.iter().filter(|(name, _)| wanted(name)).map(|(_, value)| value).sum::<f64>()
+    };
+    let count = |part: &str| sum_of("tollgate_message_seconds_count", &["work=\"CRCX\"", &format!("part=\"{part}\"")]);
+    assert_eq!((count("service"), count("waiting") + count("hop")), (8.0, 8.0));
+    assert_eq!(sum_of("tollgate_message_seconds_bucket", &["work=\"CRCX\"", "part=\"service\"", "le=\"+Inf\""]), 8.0);
+    for core in gateway.rows(&["cores"]) {
+        let row = core["times"].as_array().unwrap().iter().find(|row| row["work"] == "CRCX").unwrap_or_else(|| panic!("{core}"));
+        let service = &row["service"];
+        let of = |key: &str| service[key].as_u64().unwrap();
+        assert!(of("count") == 4 && of("p50_ns") > 0 && of("p50_ns") <= of("p99_ns") && of("p99_ns") <= of("max_ns"), "{row}");
+    }
+    assert!(gateway.order(&["show", "cores"]).contains("SERVICE p50"));
     // Every counter of `show counters` is there.
     for row in gateway.show(&["counters"])["counters"]["counters"].as_array().unwrap() {
         let name = format!("tollgate_{}_total{{core=\"0\"}}", row["name"].as_str().unwrap());
