@@ -86,6 +86,39 @@ const REQUIREMENTS: &[(&str, usize)] = &[
     ("SHD", 9),
 ];
 
+/// The requirements of docs/conformance/packages.md: how their ids begin, and how many there are.
+const PACKAGE_REQUIREMENTS: &[(&str, usize)] = &[
+    ("PKG-", 12),
+    ("SIG-", 16),
+    ("EVT-", 10),
+    ("G.", 12),
+    ("D.", 23),
+    ("M.", 25),
+    ("T.", 19),
+    ("COT-", 17),
+    ("R.", 12),
+    ("MS.", 13),
+    ("DT.", 13),
+    ("BL.", 11),
+    ("DO.", 10),
+    ("MD.", 16),
+    ("MO.", 12),
+    ("SL.", 3),
+    ("FM-", 7),
+    ("FXR.", 10),
+    ("BA-", 20),
+    ("A", 21),
+    ("B", 7),
+    ("C", 16),
+    ("D", 9),
+    ("E", 6),
+    ("CAS-", 20),
+];
+
+/// The words a row of packages.md may have for a status, and whether it must name a test.
+const PACKAGE_STATUSES: &[(&str, bool)] =
+    &[("passes", true), ("catalogue", true), ("no media yet", false), ("later", false), ("differs", false), ("not offered", false)];
+
 /// The words a row of the document may have for a status.
 const STATUSES: &[&str] = &["passes", "no media yet", "later: MGCP to the letter", "differs"];
 
@@ -392,6 +425,38 @@ fn every_requirement_has_one_row() {
     assert!(wrong.is_empty(), "missing or more than once: {wrong:?}");
     assert_eq!(rows.len(), expected.len());
     for status in STATUSES {
+        let said = format!("| {status} | {} |", counts.get(status).copied().unwrap_or(0));
+        assert!(text.contains(&said), "the table of counts should say {said:?}");
+    }
+}
+
+/// The same for the packages.
+#[test]
+fn every_requirement_of_a_package_has_one_row() {
+    let text = std::fs::read_to_string(root().join("docs/conformance/packages.md")).expect("the document");
+    let is_id = |cell: &str| cell.starts_with(|c: char| c.is_ascii_uppercase()) && cell.ends_with(|c: char| c.is_ascii_digit());
+    let mut rows: BTreeMap<String, usize> = BTreeMap::new();
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for line in text.lines().filter(|line| line.starts_with("| ")) {
+        let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+        if cells.len() != 4 || !is_id(cells[0]) {
+            continue;
+        }
+        *rows.entry(cells[0].to_owned()).or_default() += 1;
+        let (status, shown) = PACKAGE_STATUSES.iter().find(|(status, _)| *status == cells[2]).unwrap_or_else(|| panic!("{line}"));
+        *counts.entry(status).or_default() += 1;
+        assert!(!cells[1].is_empty() && (!shown || tests_in(cells[3]).next().is_some()), "a test is missing: {line}");
+        assert!(cells[3].len() > 5, "a reason is missing: {line}");
+    }
+    let mut expected = BTreeSet::new();
+    for (begin, count) in PACKAGE_REQUIREMENTS {
+        let narrow = begin.ends_with(['-', '.']);
+        expected.extend((1..=*count).map(|n| if narrow { format!("{begin}{n:02}") } else { format!("{begin}{n}") }));
+    }
+    assert_eq!(expected.len(), 340);
+    let wrong: Vec<_> = expected.iter().filter(|id| rows.get(*id) != Some(&1)).collect();
+    assert!(wrong.is_empty() && rows.len() == expected.len(), "missing, more than once or unknown: {wrong:?}, {} rows", rows.len());
+    for (status, _) in PACKAGE_STATUSES {
         let said = format!("| {status} | {} |", counts.get(status).copied().unwrap_or(0));
         assert!(text.contains(&said), "the table of counts should say {said:?}");
     }

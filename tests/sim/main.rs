@@ -6,6 +6,7 @@ mod datagrams;
 mod dialogues;
 mod everywhere;
 mod field_bugs;
+mod lines;
 mod load_agent;
 mod pairs;
 mod random;
