@@ -64,6 +64,8 @@ pub struct SimCard {
     channels: Box<[Option<Channel>]>,
     /// In the order of their endpoints.
     spans: Box<[CarriedSpan]>,
+    /// One bit for each endpoint up to the last one carried: whether it is carried by a part that works.
+    served: Box<[u64]>,
     /// In the order of facilities.
     lines: Box<[Line]>,
     rng: Rng,
@@ -102,12 +104,13 @@ struct Line {
     present: u8,
 }
 
-/// An open, or still opening, connection.
+/// An open, or still opening, connection. Two cache lines at most.
 #[derive(Clone, Copy)]
+#[repr(align(32))]
 struct Channel {
     endpoint: EndpointIndex,
-    /// The ordinal of the answer that is to come; `None` when none is.
-    awaits: Option<u64>,
+    /// The ordinal of the answer that is to come; 0 when none is.
+    awaits: u64,
     opened: bool,
     /// 0: none was needed.
     port: u16,
@@ -161,11 +164,16 @@ impl SimCard {
                 broken: false,
             }),
         };
+        let spans: Box<[CarriedSpan]> = lines.iter().filter_map(carried).collect();
+        let end = spans.iter().map(|span| span.endpoints.first.saturating_add(span.endpoints.count)).max().unwrap_or(0);
+        let mut served = vec![0; (end as usize).div_ceil(64)];
+        spans.iter().for_each(|span| set_bits(&mut served, span.endpoints, true));
         SimCard {
             address,
             ports: PortPool::new(plan.ports.clone(), part, parts),
             channels: (0..connections).map(|_| None).collect(),
-            spans: lines.iter().filter_map(carried).collect(),
+            spans,
+            served: served.into(),
             indications: VecDeque::with_capacity(indications_max(lines.len())),
             far: FarEnds::default(),
             lines: lines.into(),
@@ -193,9 +201,10 @@ impl SimCard {
         (!span.broken && span.endpoints.contains(endpoint)).then_some(span)
     }
 
-    /// Whether the card cannot serve `endpoint`.
+    /// Whether the card cannot serve `endpoint`: it does not carry it, or what carries it has failed.
     fn is_broken(&self, endpoint: EndpointIndex) -> bool {
-        self.working(endpoint).is_none()
+        let word = self.served.get(endpoint.0 as usize / 64);
+        word.is_none_or(|word| word & (1 << (endpoint.0 % 64)) == 0)
     }
 
     /// A check tone begins or ends.
@@ -256,9 +265,9 @@ impl SimCard {
         let loss = self.loss;
         if let Some(channel) = self.channel_mut(connection) {
             let Task { sends, receives, inside, packet_bytes, period_ms } = channel.task;
-            let pace = |loss| Pace { period_ms, packet_bytes, loss };
-            channel.sent.set_pace(now, (runs && sends).then(|| pace(0)));
-            channel.received.set_pace(now, (runs && receives).then(|| pace(if inside { 0 } else { loss })));
+            let pace = |on, loss| if on { Pace { period_ms, packet_bytes, loss } } else { Pace::SILENT };
+            channel.sent.set_pace(now, pace(runs && sends, 0));
+            channel.received.set_pace(now, pace(runs && receives, if inside { 0 } else { loss }));
         }
     }
 
@@ -282,7 +291,7 @@ impl SimCard {
         let address = self.address;
         let channel = self.channel_mut(connection)?;
         let (endpoint, port) = (channel.endpoint, channel.port);
-        channel.awaits = None;
+        channel.awaits = 0;
         let indication = match order {
             Order::Open(result) => {
                 channel.opened = result.is_ok();
@@ -332,8 +341,11 @@ impl SimCard {
         let mut changed = false;
         for span in &mut self.spans {
             let broken = failed(Facility::Span(span.span)) || span.t3.is_some_and(|t3| failed(Facility::T3(t3)));
-            changed |= span.broken != broken;
-            span.broken = broken;
+            if span.broken != broken {
+                changed = true;
+                span.broken = broken;
+                set_bits(&mut self.served, span.endpoints, !broken);
+            }
         }
         if changed {
             self.run_all(now);
@@ -359,7 +371,7 @@ impl Card for SimCard {
             Err(fault) if !later => return Answer::Refused(fault),
             _ => {}
         }
-        let awaits = later.then(|| self.delay_order(now, connection, Order::Open(port.map(drop))));
+        let awaits = if later { self.delay_order(now, connection, Order::Open(port.map(drop))) } else { 0 };
         let channel = Channel {
             endpoint,
             awaits,
@@ -388,19 +400,20 @@ impl Card for SimCard {
             0 if !media.inside => Err(CardFault::Exhausted),
             _ => Ok(Task::new(media)),
         });
-        let awaits = (self.delay != 0).then(|| self.delay_order(now, connection, Order::Modify(result)));
+        let later = self.delay != 0;
+        let awaits = if later { self.delay_order(now, connection, Order::Modify(result)) } else { 0 };
         if let Some(channel) = self.channel_mut(connection) {
             channel.awaits = awaits;
-            if let (None, Ok(task)) = (awaits, result) {
+            if let (false, Ok(task)) = (later, result) {
                 channel.task = task;
             }
         }
         self.run(now, connection);
         self.drop_stale_answers();
-        match (awaits, result) {
-            (Some(_), _) => Answer::Later,
-            (None, Ok(_)) => Answer::Now(()),
-            (None, Err(fault)) => Answer::Refused(fault),
+        match (later, result) {
+            (true, _) => Answer::Later,
+            (false, Ok(_)) => Answer::Now(()),
+            (false, Err(fault)) => Answer::Refused(fault),
         }
     }
 
@@ -532,11 +545,11 @@ impl Channel {
         let (sent, received) = (self.sent.at(now), self.received.at(now));
         let timed = received.packets > 0 && !self.task.inside;
         MediaReport {
-            packets_sent: saturated(sent.packets),
-            octets_sent: saturated(sent.octets),
-            packets_received: saturated(received.packets),
-            octets_received: saturated(received.octets),
-            packets_lost: saturated(received.lost),
+            packets_sent: sent.packets,
+            octets_sent: sent.octets,
+            packets_received: received.packets,
+            octets_received: received.octets,
+            packets_lost: received.lost,
             jitter_ms: if timed { self.jitter_ms.into() } else { 0 },
             latency_ms: if timed { self.latency_ms.into() } else { 0 },
         }
@@ -581,7 +594,7 @@ impl Eq for Delayed {}
 /// Whether the connection still waits for this very answer.
 fn is_awaited(channels: &[Option<Channel>], answer: &Delayed) -> bool {
     let channel = channels.get(answer.connection as usize).and_then(Option::as_ref);
-    channel.is_some_and(|channel| channel.awaits == Some(answer.ordinal))
+    channel.is_some_and(|channel| channel.awaits == answer.ordinal)
 }
 
 /// The most indications that wait to be polled: room for some changes of each defect of each of `lines`.
@@ -594,6 +607,12 @@ fn bit(defect: Defect) -> u8 {
     1 << defect as u8
 }
 
-fn saturated(count: u64) -> u32 {
-    u32::try_from(count).unwrap_or(u32::MAX)
+/// Sets or clears the bits of these endpoints.
+fn set_bits(words: &mut [u64], endpoints: EndpointRange, on: bool) {
+    for endpoint in endpoints.iter() {
+        if let Some(word) = words.get_mut(endpoint.0 as usize / 64) {
+            let bit = 1 << (endpoint.0 % 64);
+            *word = if on { *word | bit } else { *word & !bit };
+        }
+    }
 }

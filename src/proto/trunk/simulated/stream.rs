@@ -9,9 +9,9 @@ const PER_MILLION: u32 = 1_000_000;
 const NANOS_PER_MS: u64 = 1_000_000;
 
 /// How fast a stream runs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Pace {
-    /// Packetization period in ms; 0: no packets.
+    /// Packetization period in ms; 0: no packets, the stream is silent.
     pub(super) period_ms: u16,
     /// Payload bytes of each packet.
     pub(super) packet_bytes: u16,
@@ -19,21 +19,26 @@ pub(super) struct Pace {
     pub(super) loss: u32,
 }
 
-/// What a stream has counted until `since`, and its pace from then on.
+impl Pace {
+    /// No packets.
+    pub(super) const SILENT: Pace = Pace { period_ms: 0, packet_bytes: 0, loss: 0 };
+}
+
+/// What a stream has counted until `since`, and its pace from then on. Counts stop at the most a report can say: half a cache line
+/// holds a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Stream {
     /// Packets that were not lost.
-    pub(super) packets: u64,
+    pub(super) packets: u32,
     /// Their payload octets.
-    pub(super) octets: u64,
+    pub(super) octets: u32,
     /// Packets that were lost.
-    pub(super) lost: u64,
+    pub(super) lost: u32,
     /// The end of the last packet, or the start of the stream.
     since: Time,
     /// Millionths of a lost packet so far, below a million.
     loss_phase: u32,
-    /// `None`: silent.
-    pace: Option<Pace>,
+    pace: Pace,
 }
 
 impl Stream {
@@ -44,31 +49,36 @@ impl Stream {
 
     /// The stream with everything counted that was complete at `now`.
     pub(super) fn at(&self, now: Time) -> Stream {
-        let Some(pace) = self.pace else { return *self };
+        let pace = self.pace;
         let period = u64::from(pace.period_ms) * NANOS_PER_MS;
         let Some(due) = now.0.saturating_sub(self.since.0).checked_div(period) else { return *self };
-        let millionths = u128::from(due) * u128::from(pace.loss.min(PER_MILLION)) + u128::from(self.loss_phase);
-        // At most `due`, because the phase is below one packet.
-        let lost = (millionths / u128::from(PER_MILLION)) as u64;
+        let (lost, loss_phase) = if pace.loss == 0 { (0, self.loss_phase) } else { self.losses(due) };
         let arrived = due - lost;
+        let add = |count: u32, more: u64| u32::try_from(u64::from(count).saturating_add(more)).unwrap_or(u32::MAX);
         Stream {
-            packets: self.packets.saturating_add(arrived),
-            octets: self.octets.saturating_add(arrived.saturating_mul(u64::from(pace.packet_bytes))),
-            lost: self.lost.saturating_add(lost),
+            packets: add(self.packets, arrived),
+            octets: add(self.octets, arrived.saturating_mul(u64::from(pace.packet_bytes))),
+            lost: add(self.lost, lost),
             since: Time(self.since.0 + due * period),
-            loss_phase: (millionths % u128::from(PER_MILLION)) as u32,
-            ..*self
+            loss_phase,
+            pace,
         }
     }
 
+    /// How many of the next `due` packets are lost, at most all of them, and the phase behind them.
+    fn losses(&self, due: u64) -> (u64, u32) {
+        let millionths = u128::from(due) * u128::from(self.pace.loss.min(PER_MILLION)) + u128::from(self.loss_phase);
+        // At most `due`, because the phase is below one packet.
+        ((millionths / u128::from(PER_MILLION)) as u64, (millionths % u128::from(PER_MILLION)) as u32)
+    }
+
     /// Runs at another pace from `now` on. With the same period the packet in the making goes on, else it is discarded.
-    pub(super) fn set_pace(&mut self, now: Time, pace: Option<Pace>) {
+    pub(super) fn set_pace(&mut self, now: Time, pace: Pace) {
         if self.pace == pace {
             return;
         }
         *self = self.at(now);
-        let period = |pace: Option<Pace>| pace.map(|pace| pace.period_ms);
-        if period(self.pace) != period(pace) {
+        if self.pace.period_ms != pace.period_ms {
             self.since = now;
         }
         self.pace = pace;
@@ -88,8 +98,8 @@ mod tests {
         Time::from_millis(millis)
     }
 
-    fn pace(period_ms: u16, packet_bytes: u16, loss: u32) -> Option<Pace> {
-        Some(Pace { period_ms, packet_bytes, loss })
+    fn pace(period_ms: u16, packet_bytes: u16, loss: u32) -> Pace {
+        Pace { period_ms, packet_bytes, loss }
     }
 
     #[test]
@@ -105,7 +115,7 @@ mod tests {
         assert_eq!((stream.at(ms(2029)).packets, stream.at(ms(2030)).packets), (100, 101));
         stream.set_pace(ms(2035), pace(10, 10, 0));
         assert_eq!((stream.at(ms(2040)).packets, stream.at(ms(2040)).octets), (102, 16_090));
-        stream.set_pace(ms(2045), None);
+        stream.set_pace(ms(2045), Pace::SILENT);
         assert_eq!(stream.at(ms(90_000)).packets, 102);
     }
 
@@ -116,15 +126,15 @@ mod tests {
         assert_eq!(stream.at(Time::NEVER).packets, 0);
         stream.set_pace(ms(10), pace(20, 160, 0));
         assert_eq!(stream.at(ms(3)).packets, 0);
-        assert!(stream.at(Time::NEVER).octets > 1 << 40);
+        assert_eq!(stream.at(Time::NEVER).octets, u32::MAX);
     }
 
     #[test]
     fn losses_are_exact_in_the_long_run() {
-        let lost = |phase, loss, packets: u64| {
+        let lost = |phase, loss, packets: u32| {
             let mut stream = Stream::new(phase);
             stream.set_pace(ms(0), pace(10, 80, loss));
-            let stream = stream.at(ms(10 * packets));
+            let stream = stream.at(ms(10 * u64::from(packets)));
             assert_eq!(stream.packets + stream.lost, packets);
             assert_eq!(stream.octets, stream.packets * 80);
             stream.lost
