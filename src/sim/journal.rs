@@ -5,7 +5,7 @@
 
 use super::reply::Reply;
 use crate::proto::base::{AgentId, CoreId, EndpointIndex};
-use crate::proto::codec::mgcp::Verb;
+use crate::proto::codec::mgcp::{CommandLine, Verb};
 use crate::proto::codec::peek::{self, Peek};
 use crate::proto::plan::{Plan, Settings};
 use crate::proto::trunk::Selection;
@@ -111,7 +111,7 @@ impl Journal {
             if let Peek::Response { code: 200..=299, id } = peeked {
                 self.restarting &= !self.own.contains(&id);
             }
-            let Peek::Command { verb, id, endpoint } = peeked else { continue };
+            let Peek::Command(CommandLine { verb, id, endpoint, .. }) = peeked else { continue };
             let key = (from.ip(), id);
             if let Some(known) = self.transactions.get(&key) {
                 // A repeat by itself may be answered before its turn in the first datagram comes.

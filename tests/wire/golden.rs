@@ -4,7 +4,9 @@
 
 use std::fmt::Write as _;
 
-use tollgate::proto::codec::mgcp::{Action, Command, DigitMap, Event, EventList, Extension, Parameter, ParameterList, Refusal, Response};
+use tollgate::proto::codec::mgcp::{
+    Action, Command, CommandLine, DigitMap, Event, EventList, Extension, Parameter, ParameterList, Refusal, Response,
+};
 use tollgate::proto::codec::peek::{self, Peek};
 use tollgate::proto::codec::sdp::Session;
 
@@ -34,7 +36,7 @@ fn datagram(bytes: &[u8]) -> String {
         let message = &bytes[range.clone()];
         writeln!(out, "message {range:?}").unwrap();
         match peek {
-            Peek::Command { verb, id, endpoint } => {
+            Peek::Command(CommandLine { verb, id, endpoint, .. }) => {
                 writeln!(out, "  command {verb:?} {id} {}", show(endpoint)).unwrap();
                 match Command::parse(message).or_else(|refusal| Command::parse_at_agent(message).map_err(|_| refusal)) {
                     Ok(read) => command(&read, &mut out),

@@ -428,7 +428,7 @@ fn connection_row(plan: &Plan, view: &ConnectionView) -> ConnectionRow {
     };
     let remote = match connection.remote {
         Remote::Unknown => "-".into(),
-        Remote::Rtp(address) => address.to_string(),
+        Remote::Rtp(address, port) => std::net::SocketAddr::from((address, port)).to_string(),
         Remote::Local(endpoint, id) => format!("{} {}", endpoint_name(&plan.topology, endpoint), id.hex()),
     };
     ConnectionRow {

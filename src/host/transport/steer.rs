@@ -499,8 +499,8 @@ mod tests {
         match split(datagram).next()?.1 {
             Peek::Unreadable | Peek::Response { code: 0, .. } => None,
             Peek::Response { id, .. } => Some(id as usize % owners),
-            Peek::Command { endpoint, .. } => {
-                let local = endpoint.split(|&byte| byte == b'@').next().unwrap_or_default();
+            Peek::Command(line) => {
+                let local = line.endpoint.split(|&byte| byte == b'@').next().unwrap_or_default();
                 Some(home(local, owners))
             }
         }

@@ -211,7 +211,8 @@ impl Calls {
             line.provisional = HexId::NONE;
         }
         let Some(line) = self.lines.get(token as usize) else { return false };
-        let (call, connection, port) = (line.call.as_bytes(), line.connection.as_bytes(), port(token));
+        let (mut call, mut connection) = ([0; HexId::MAX], [0; HexId::MAX]);
+        let (call, connection, port) = (line.call.text(&mut call), line.connection.text(&mut connection), port(token));
         let endpoint = self.name(token);
         let request = |verb, parameters: &[&[u8]]| send(&Request { verb, token, intended, endpoint, parameters });
         match step {

@@ -291,7 +291,7 @@ impl Agent {
             let Some(message) = datagram.get(range) else { continue };
             match peek {
                 Peek::Response { code, id } => self.handle_response(now, code, id, message, from, observer),
-                Peek::Command { verb, id, .. } => self.handle_command(now, verb, id, message, from),
+                Peek::Command(line) => self.handle_command(now, line.verb, line.id, message, from),
                 Peek::Unreadable => {
                     self.tally.unreadable += 1;
                     observer.failed(Failure::Unreadable, message);

@@ -62,7 +62,7 @@ impl Gateway {
         let mut answers = Vec::new();
         for (range, peek) in peek::split(datagram) {
             match peek {
-                Peek::Command { id, .. } => self.command(id, &datagram[range], &mut answers),
+                Peek::Command(line) => self.command(line.id, &datagram[range], &mut answers),
                 Peek::Response { code, id } => self.restart_answered |= code == 200 && id == self.restart_id,
                 Peek::Unreadable => panic!("unreadable: {}", String::from_utf8_lossy(datagram)),
             }

@@ -52,42 +52,65 @@ impl EndpointRange {
 }
 
 /// A call, connection or request identifier: 1 to 32 hexadecimal digits, compared as a string with letter case ignored
-/// (RFC 3435 3.2.2.2, 3.2.2.5, 3.2.2.18: `0A` is not `A`).
-#[derive(Clone, Copy)]
+/// (RFC 3435 3.2.2.2, 3.2.2.5, 3.2.2.18: `0A` is not `A`). Kept as a number and its width: half the size of the text, and compared
+/// at once.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct HexId {
     length: u8,
-    digits: [u8; HexId::MAX],
+    value: [u8; HexId::MAX / 2],
 }
 
 impl HexId {
     /// The longest identifier, in digits.
     pub const MAX: usize = 32;
     /// No digits: "none". Never equal to an identifier that was parsed.
-    pub const NONE: HexId = HexId { length: 0, digits: [0; HexId::MAX] };
+    pub const NONE: HexId = HexId { length: 0, value: [0; HexId::MAX / 2] };
 
     /// Reads 1 to 32 hexadecimal digits; anything else is `None`.
     pub fn parse(text: &[u8]) -> Option<HexId> {
-        if text.is_empty() || text.len() > HexId::MAX || !text.iter().all(u8::is_ascii_hexdigit) {
+        if text.is_empty() || text.len() > HexId::MAX {
             return None;
         }
-        let mut digits = [0; HexId::MAX];
-        digits[..text.len()].copy_from_slice(text);
-        Some(HexId { length: text.len() as u8, digits })
+        let (high, low) = text.split_at(text.len().saturating_sub(16));
+        let high = if high.is_empty() { 0 } else { hex_value(high)? };
+        let value = u128::from(high) << 64 | u128::from(hex_value(low)?);
+        Some(HexId { length: text.len() as u8, value: value.to_ne_bytes() })
     }
 
-    /// `value` in upper-case hexadecimal, padded with zeros to `width` digits (1..=16).
+    /// The lowest `width` digits (1..=16) of `value`, padded with zeros.
     pub fn from_u64(value: u64, width: usize) -> HexId {
         let width = width.clamp(1, 16);
-        let mut digits = [0; HexId::MAX];
-        for (i, digit) in digits[..width].iter_mut().enumerate() {
-            *digit = b"0123456789ABCDEF"[(value >> (4 * (width - 1 - i))) as usize & 15];
-        }
-        HexId { length: width as u8, digits }
+        HexId { length: width as u8, value: u128::from(value & (u64::MAX >> (64 - 4 * width))).to_ne_bytes() }
     }
 
-    /// The digits as they were written.
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.digits[..usize::from(self.length).min(HexId::MAX)]
+    /// How many digits it has, 0..=32.
+    pub fn width(&self) -> usize {
+        usize::from(self.length)
+    }
+
+    /// The value of an identifier of exactly `width` digits, at most 8.
+    pub fn to_u32(&self, width: usize) -> Option<u32> {
+        (self.width() == width && width <= 8).then_some(u128::from_ne_bytes(self.value) as u32)
+    }
+
+    /// Writes the digits, in upper case, into `out`, which is [`HexId::width`] bytes long.
+    pub fn write(&self, out: &mut [u8]) {
+        let mut value = u128::from_ne_bytes(self.value);
+        for half in out.rchunks_mut(16).take(2) {
+            let mut low = value as u64;
+            for digit in half.iter_mut().rev() {
+                *digit = b"0123456789ABCDEF"[low as usize & 15];
+                low >>= 4;
+            }
+            value >>= 64;
+        }
+    }
+
+    /// The digits, in upper case, in `room`.
+    pub fn text<'b>(&self, room: &'b mut [u8; HexId::MAX]) -> &'b [u8] {
+        let text = room.get_mut(..self.width()).unwrap_or_default();
+        self.write(text);
+        text
     }
 
     /// Whether this is [`HexId::NONE`].
@@ -96,13 +119,37 @@ impl HexId {
     }
 }
 
-impl PartialEq for HexId {
-    fn eq(&self, other: &HexId) -> bool {
-        self.as_bytes().eq_ignore_ascii_case(other.as_bytes())
+/// The value of up to 16 hexadecimal digits and nothing else.
+#[inline]
+fn hex_value(text: &[u8]) -> Option<u64> {
+    let (front, words) = text.as_rchunks::<8>();
+    let mut value = 0;
+    if !front.is_empty() {
+        let mut padded = [b'0'; 8];
+        padded.get_mut(8 - front.len()..)?.copy_from_slice(front);
+        value = eight_digits(padded)?;
     }
+    words.iter().try_fold(value, |value, word| Some(value << 32 | eight_digits(*word)?))
 }
 
-impl Eq for HexId {}
+/// The value of eight hexadecimal digits, all at once.
+#[inline]
+fn eight_digits(text: [u8; 8]) -> Option<u64> {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let word = u64::from_be_bytes(text);
+    // Only letters have this bit; they are folded to lower case.
+    let letters = word >> 6 & ONES;
+    let values = (word & (15 * ONES)).wrapping_add(9 * letters);
+    // Written again they must be what they were.
+    let beyond_nine = (values & (15 * ONES)).wrapping_add(6 * ONES) >> 4 & ONES;
+    let again = (values & (15 * ONES)) + u64::from(b'0') * ONES + u64::from(b'a' - b'9' - 1) * beyond_nine;
+    if again != word | letters << 5 {
+        return None;
+    }
+    let pairs = (values | values >> 4) & 0x00ff_00ff_00ff_00ff;
+    let fours = (pairs | pairs >> 8) & 0x0000_ffff_0000_ffff;
+    Some((fours | fours >> 16) & 0xffff_ffff)
+}
 
 impl Default for HexId {
     fn default() -> HexId {
@@ -118,7 +165,10 @@ impl fmt::Debug for HexId {
 
 impl fmt::Display for HexId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.as_bytes().iter().try_for_each(|&b| write!(f, "{}", char::from(b)))
+        match self.width() {
+            0 => Ok(()),
+            width => write!(f, "{:0width$X}", u128::from_ne_bytes(self.value)),
+        }
     }
 }
 
@@ -134,5 +184,31 @@ mod tests {
         assert!(id("").is_none() && id("xyz").is_none());
         assert!(id(&"1".repeat(32)).is_some() && id(&"1".repeat(33)).is_none());
         assert_eq!(HexId::from_u64(0xbeef, 8).to_string(), "0000BEEF");
+        assert_eq!((HexId::from_u64(u64::MAX, 4), HexId::from_u64(0xbeef, 8)), (id("FfFf").unwrap(), id("0000bEEf").unwrap()));
+        assert_eq!((id("0000BEEF").unwrap().to_u32(8), id("BEEF").unwrap().to_u32(8)), (Some(0xbeef), None));
+    }
+
+    #[test]
+    fn hex_ids_are_written_as_they_are_compared() {
+        let digits = "0123456789ABCDEFfedcba9876543210";
+        for length in 1..=HexId::MAX {
+            for text in [&digits[..length], &digits[32 - length..]] {
+                let id = HexId::parse(text.as_bytes()).unwrap();
+                let mut written = vec![b'.'; length];
+                id.write(&mut written);
+                assert_eq!(String::from_utf8(written).unwrap(), text.to_ascii_uppercase());
+                assert_eq!((id.to_string(), id.width()), (text.to_ascii_uppercase(), length));
+                assert_eq!(HexId::parse(text.to_ascii_lowercase().as_bytes()), Some(id));
+                let mut bytes = text.as_bytes().to_vec();
+                for at in 0..length {
+                    let right = bytes[at];
+                    for byte in (0..=255u8).filter(|byte| !byte.is_ascii_hexdigit()) {
+                        bytes[at] = byte;
+                        assert_eq!(HexId::parse(&bytes), None, "{}", bytes.escape_ascii());
+                    }
+                    bytes[at] = right;
+                }
+            }
+        }
     }
 }

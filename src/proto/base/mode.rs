@@ -55,7 +55,10 @@ impl Mode {
 
     /// The mode with this keyword, letter case ignored.
     pub fn parse(text: &[u8]) -> Option<Mode> {
-        Mode::ALL.into_iter().find(|mode| mode.keyword().as_bytes().eq_ignore_ascii_case(text))
+        // Every keyword has eight letters, and setting bit 5 folds letters; no other byte becomes a lower-case letter by it.
+        let text: [u8; 8] = text.try_into().ok()?;
+        let folded = (u64::from_ne_bytes(text) | 0x2020_2020_2020_2020).to_ne_bytes();
+        Mode::ALL.into_iter().find(|mode| mode.keyword().as_bytes() == folded)
     }
 
     /// Whether a connection cannot be in this mode before it has a remote description (G-CRX-06, code 527).

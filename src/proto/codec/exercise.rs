@@ -97,9 +97,9 @@ pub fn datagram(bytes: &[u8]) -> Digest {
     for (range, peek) in peek::split(bytes) {
         let message = bytes.get(range).unwrap_or_default();
         match peek {
-            Peek::Command { id, endpoint, .. } => {
-                digest.number(u64::from(id));
-                digest.length(endpoint);
+            Peek::Command(line) => {
+                digest.number(u64::from(line.id));
+                digest.length(line.endpoint);
                 command(message, &mut digest);
             }
             Peek::Response { code, id } => {

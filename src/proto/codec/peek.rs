@@ -8,8 +8,8 @@ use std::ops::Range;
 
 use memchr::memchr;
 
-use super::mgcp::Verb;
-use super::mgcp::header::{CommandLine, HeaderLine, ResponseLine, header_line};
+use super::mgcp::CommandLine;
+use super::mgcp::header::{HeaderLine, ResponseLine, header_line};
 use super::scan;
 use crate::proto::base::TransactionId;
 
@@ -19,15 +19,8 @@ pub const MESSAGES_MAX: usize = 32;
 /// What a message is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Peek<'a> {
-    /// A command.
-    Command {
-        /// The verb; `None` for one that is not known, which is answered 504.
-        verb: Option<Verb>,
-        /// The transaction identifier; 0 is possible (O-3).
-        id: TransactionId,
-        /// The endpoint name as written, `local@domain`; empty or garbage when the command line is broken.
-        endpoint: &'a [u8],
-    },
+    /// A command: its first line.
+    Command(CommandLine<'a>),
     /// A response.
     Response {
         /// The response code, 0..=999.
@@ -50,7 +43,7 @@ impl Peek<'_> {
             }
         } else {
             match CommandLine::parse(message) {
-                Some(line) => Peek::Command { verb: line.verb, id: line.id, endpoint: line.endpoint },
+                Some(line) => Peek::Command(line),
                 None => Peek::Unreadable,
             }
         }
@@ -167,6 +160,7 @@ fn quoting_message_end(datagram: &[u8], start: usize) -> (usize, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proto::codec::mgcp::Verb;
     use proptest::prelude::*;
 
     fn texts(datagram: &str) -> Vec<&str> {
@@ -194,11 +188,15 @@ mod tests {
 
     #[test]
     fn the_first_line_classifies() {
+        let command = |text: &'static [u8]| match Peek::at(text) {
+            Peek::Command(line) => (line.verb, line.id, line.endpoint),
+            other => panic!("{other:?}"),
+        };
         let endpoint = &b"ds/1@gw"[..];
-        assert_eq!(Peek::at(b"crcx 0012 ds/1@gw MGCP 1.0"), Peek::Command { verb: Some(Verb::Crcx), id: 12, endpoint });
-        assert_eq!(Peek::at(b"XPER 5 ds/1@gw MGCP 1.0"), Peek::Command { verb: None, id: 5, endpoint });
-        assert_eq!(Peek::at(b"CRCX 77 bad"), Peek::Command { verb: Some(Verb::Crcx), id: 77, endpoint: b"bad" });
-        assert_eq!(Peek::at(b"CRCX 77\n"), Peek::Command { verb: Some(Verb::Crcx), id: 77, endpoint: b"" });
+        assert_eq!(command(b"crcx 0012 ds/1@gw MGCP 1.0"), (Some(Verb::Crcx), 12, endpoint));
+        assert_eq!(command(b"XPER 5 ds/1@gw MGCP 1.0"), (None, 5, endpoint));
+        assert_eq!(command(b"CRCX 77 bad"), (Some(Verb::Crcx), 77, &b"bad"[..]));
+        assert_eq!(command(b"CRCX 77\n"), (Some(Verb::Crcx), 77, &b""[..]));
         assert_eq!(Peek::at(b"000 1204"), Peek::Response { code: 0, id: 1204 });
         assert_eq!(Peek::at(b"200 7 OK\n"), Peek::Response { code: 200, id: 7 });
         for text in ["", "A", "CRCX ", "!/1 <mgc>\nT=261{}", "MEGACO/1 [192.0.2.1]:2944 T=1{}", "2000 1", "\0\0\0"] {

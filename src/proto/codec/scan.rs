@@ -55,6 +55,52 @@ pub fn word(text: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
+/// The first position of `byte` in `text`, expected soon: over a few words a loop beats the call of a vector search.
+#[inline]
+pub fn find_near(text: &[u8], byte: u8) -> Option<usize> {
+    find_in_words(text, 0, |word| zeros(word ^ (ONES * u64::from(byte))), |b| b == byte)
+}
+
+/// The first position of either byte in `text` at or behind `from`, expected soon.
+#[inline]
+pub fn find_near_either(text: &[u8], from: usize, a: u8, b: u8) -> Option<usize> {
+    let hits = |word| zeros(word ^ (ONES * u64::from(a))) | zeros(word ^ (ONES * u64::from(b)));
+    find_in_words(text, from, hits, |byte| byte == a || byte == b)
+}
+
+/// A one in each byte.
+const ONES: u64 = 0x0101_0101_0101_0101;
+
+/// The high bit of each zero byte of a word, and maybe of bytes behind the first one.
+#[inline(always)]
+fn zeros(word: u64) -> u64 {
+    word.wrapping_sub(ONES) & !word & (ONES << 7)
+}
+
+/// The first position at or behind `from` that a search of words finds, its first hit in the lowest byte; `hit` is the same for
+/// single bytes.
+#[inline(always)]
+fn find_in_words(text: &[u8], from: usize, hits: impl Fn(u64) -> u64, hit: impl Fn(u8) -> bool) -> Option<usize> {
+    let mut rest = text.get(from..)?;
+    while let Some((word, behind)) = rest.split_first_chunk::<8>() {
+        let found = hits(u64::from_le_bytes(*word));
+        if found != 0 {
+            return Some(text.len() - rest.len() + found.trailing_zeros() as usize / 8);
+        }
+        rest = behind;
+    }
+    let at = text.len() - rest.len();
+    match text.last_chunk::<8>() {
+        // The last word again, without what was searched.
+        Some(last) => {
+            let word = u64::from_le_bytes(*last).checked_shr(64 - 8 * rest.len() as u32)?;
+            let found = hits(word).trailing_zeros() as usize / 8;
+            (found < rest.len()).then_some(at + found)
+        }
+        None => rest.iter().position(|&byte| hit(byte)).map(|found| at + found),
+    }
+}
+
 /// Where `part`, a part of `whole`, starts in it.
 #[inline]
 pub fn offset_in(whole: &[u8], part: &[u8]) -> usize {
@@ -122,33 +168,35 @@ pub fn is_package_name(text: &[u8]) -> bool {
 /// Looks at blocks of bytes at once, without stopping at the line feeds between, because it runs over every datagram.
 #[inline]
 pub fn find_line_start(text: &[u8], from: usize, wanted: impl Fn(u8) -> bool) -> Option<usize> {
-    const BLOCK: usize = 32;
+    const BLOCK: usize = LINE_START_BLOCK;
     let ends = text.get(from..)?;
     let starts = ends.get(1..)?;
     let ends = &ends[..starts.len()];
     let scan = |ends: &[u8], starts: &[u8]| ends.iter().zip(starts).position(|(&end, &start)| end == b'\n' && wanted(start));
-    let any = |ends: &[u8; BLOCK], starts: &[u8; BLOCK]| {
-        let mut hit = false;
-        for i in 0..BLOCK {
-            hit |= (ends[i] == b'\n') & wanted(starts[i]);
-        }
-        hit
-    };
     let (end_blocks, _) = ends.as_chunks::<BLOCK>();
     let (start_blocks, _) = starts.as_chunks::<BLOCK>();
     for (block, (e, s)) in end_blocks.iter().zip(start_blocks).enumerate() {
-        if any(e, s) {
+        if any_line_start(e, s, &wanted) {
             return scan(e, s).map(|i| from + block * BLOCK + i + 1);
         }
     }
     // The rest, as one block that overlaps the last one where the text is long enough.
     match (ends.last_chunk::<BLOCK>(), starts.last_chunk::<BLOCK>()) {
-        (Some(e), Some(s)) if !any(e, s) => None,
+        (Some(e), Some(s)) if !any_line_start(e, s, &wanted) => None,
         _ => {
             let done = end_blocks.len() * BLOCK;
             scan(&ends[done..], &starts[done..]).map(|i| from + done + i + 1)
         }
     }
+}
+
+/// Bytes that [`find_line_start`] looks at together.
+const LINE_START_BLOCK: usize = 32;
+
+/// Whether any of these bytes is a line feed and the byte behind it `wanted`.
+#[inline(always)]
+fn any_line_start(ends: &[u8; LINE_START_BLOCK], starts: &[u8; LINE_START_BLOCK], wanted: impl Fn(u8) -> bool) -> bool {
+    ends.iter().zip(starts).fold(false, |hit, (&end, &start)| hit | ((end == b'\n') & wanted(start)))
 }
 
 /// The end of the quoted string that begins at `at` (the position behind its closing quote); a doubled quote stands for one.
@@ -186,7 +234,7 @@ impl<'a> Iterator for Lines<'a> {
         if self.rest.is_empty() {
             return None;
         }
-        let (line, rest) = match memchr(b'\n', self.rest) {
+        let (line, rest) = match find_near(self.rest, b'\n') {
             Some(end) => (&self.rest[..end], &self.rest[end + 1..]),
             None => (self.rest, &[][..]),
         };
@@ -220,13 +268,15 @@ impl<'a> Iterator for Items<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<&'a [u8]> {
+        if self.at > self.text.len() {
+            return None;
+        }
         let mut from = self.at;
         let end = loop {
-            let rest = self.text.get(from..)?;
-            match rest.iter().position(|&b| b == self.separator || b == b'"') {
+            match find_near_either(self.text, from, self.separator, b'"') {
                 None => break self.text.len(),
-                Some(i) if rest[i] == self.separator => break from + i,
-                Some(i) => from = quoted_end(self.text, from + i).unwrap_or(from + i + 1),
+                Some(at) if self.text[at] == self.separator => break at,
+                Some(at) => from = quoted_end(self.text, at).unwrap_or(at + 1),
             }
         };
         let item = &self.text[self.at..end];
@@ -290,6 +340,17 @@ mod tests {
                 *byte = b'\n';
             }
             prop_assert_eq!(find_line_start(&text, from, |b| b == b'.'), naive_line_start(&text, from, b'.'));
+        }
+
+        #[test]
+        fn near_bytes_agree_with_a_naive_search(text in prop::collection::vec(prop::sample::select(b"\x00\x01ab\x80\xe1\xff".to_vec()), 0..40)) {
+            for (a, b) in [(b'a', b'b'), (0, 1), (b'a', 0xe1), (0xff, 0x80)] {
+                for from in 0..=text.len() {
+                    let naive = text[from..].iter().position(|&byte| byte == a || byte == b).map(|at| from + at);
+                    prop_assert_eq!(find_near_either(&text, from, a, b), naive);
+                }
+                prop_assert_eq!(find_near(&text, a), text.iter().position(|&byte| byte == a));
+            }
         }
 
         #[test]

@@ -7,7 +7,7 @@ use super::outside::{Frames, Outside, Turn};
 use super::receive::{Received, local_of};
 use super::respond::{Final, Preface};
 use crate::proto::base::{AgentId, Counter, EndpointIndex, Time, TransactionId};
-use crate::proto::codec::mgcp::{Command, EndpointName, Verb};
+use crate::proto::codec::mgcp::{Command, CommandLine, EndpointName, Verb};
 use crate::proto::endpoint::Announcement as Told;
 use crate::proto::mgcp::{self, Outcome, Refused, refused};
 use crate::proto::transaction::history::{self, CONFIRM_BUDGET, Class, Confirm, Seen, Start};
@@ -38,11 +38,10 @@ impl Core {
         turn: &mut Turn<'_, F, O>,
         received: Received,
         bytes: &[u8],
-        verb: Option<Verb>,
-        id: TransactionId,
-        name: &[u8],
+        line: &CommandLine<'_>,
     ) {
         let Received { message, .. } = received;
+        let CommandLine { verb, id, endpoint: name, .. } = *line;
         let agent = message.agent;
         let (same_content, room) =
             self.settings.agent(agent).map_or((false, mgcp::SMALLEST_MAX_RESPONSE), |agent| (agent.same_content, agent.max_response));
@@ -88,7 +87,7 @@ impl Core {
         if self.restart_first(turn, received, handle, (verb, id), endpoint) {
             return;
         }
-        match Command::parse(bytes) {
+        match Command::parse_behind(line, bytes) {
             Ok(command) => {
                 self.confirm(turn, agent, &command);
                 self.start(turn, received, handle, &command, endpoint);

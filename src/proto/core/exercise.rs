@@ -206,7 +206,7 @@ const RESTART_TURNS: usize = 10_000;
 /// The transaction of a command at the beginning of a datagram.
 fn command_id(datagram: &[u8]) -> Option<u32> {
     match peek::split(datagram).next()?.1 {
-        Peek::Command { id, .. } => Some(id),
+        Peek::Command(line) => Some(line.id),
         Peek::Response { .. } | Peek::Unreadable => None,
     }
 }

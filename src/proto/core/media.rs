@@ -104,11 +104,14 @@ impl Core {
         command: &Command<'_>,
         endpoint: EndpointIndex,
     ) -> Result<Outcome, Refused> {
-        let covered = match command.connection()? {
-            Some(id) => Covered::Connection(ConnectionId::from_hex(&id)),
-            None => Covered::Call(command.call()?),
-        };
-        self.abort_at(turn, endpoint, covered);
+        // As a rule nothing waits, and the parameters need not be read twice.
+        if self.jobs.len() > 0 {
+            let covered = match command.connection()? {
+                Some(id) => Covered::Connection(ConnectionId::from_hex(&id)),
+                None => Covered::Call(command.call()?),
+            };
+            self.abort_at(turn, endpoint, covered);
+        }
         let outcome = match delete::validate(&self.calls, command, endpoint)? {
             DeletePlan::One(slot, request) => {
                 let report = delete::disconnect(&mut self.calls, turn.now, slot);

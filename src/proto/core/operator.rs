@@ -388,7 +388,7 @@ impl ConnectionView {
     pub fn far_end(&self) -> String {
         match self.connection.remote {
             Remote::Unknown => "-".into(),
-            Remote::Rtp(address) => address.to_string(),
+            Remote::Rtp(address, port) => std::net::SocketAddr::from((address, port)).to_string(),
             Remote::Local(endpoint, id) => format!("endpoint {} connection {}", endpoint.0, id.hex()),
         }
     }

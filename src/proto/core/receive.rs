@@ -95,7 +95,7 @@ impl Core {
                 self.counters.add(Counter::DroppedUnreadable);
                 return self.finish(received.message);
             }
-            Peek::Command { endpoint, .. } => self.plan.home(local_of(endpoint)),
+            Peek::Command(line) => self.plan.home(local_of(line.endpoint)),
             // The id of an acknowledgement is the agent's: it is looked up here first, if anything is remembered here.
             Peek::Response { code: 0, .. } if self.plan.ordinal(self.id).is_some() => self.id,
             Peek::Response { id, .. } => self.plan.sender(id),
@@ -126,14 +126,14 @@ impl Core {
 
     fn run<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, received: Received, bytes: &[u8], peeked: Peek<'_>) {
         let work = match peeked {
-            Peek::Command { verb, .. } => Some(Work::Command(verb)),
+            Peek::Command(line) => Some(Work::Command(line.verb)),
             Peek::Response { .. } => Some(Work::Response),
             Peek::Unreadable => None,
         };
         let (forwarded, arrival) = (received.message.frame.core != self.id, received.origin.arrival);
         self.handled = work.map(|work| Handled { work, forwarded, arrival });
         match peeked {
-            Peek::Command { verb, id, endpoint } => self.handle_command(turn, received, bytes, verb, id, endpoint),
+            Peek::Command(line) => self.handle_command(turn, received, bytes, &line),
             Peek::Response { code: 0, id } => {
                 self.handle_acknowledgement(turn, received.message.agent, id);
                 self.finish(received.message);

@@ -65,6 +65,10 @@ impl Encoding {
         &ENCODINGS[usize::from(self.0) % ENCODINGS.len()]
     }
 
+    fn bit(self) -> u8 {
+        1 << (usize::from(self.0) % ENCODINGS.len())
+    }
+
     /// The payload type we write for it: the static one, or one of our own choice from the dynamic range.
     pub fn payload_type(self) -> u8 {
         self.facts().payload_type.unwrap_or(DYNAMIC_FIRST + self.0)
@@ -93,9 +97,13 @@ pub const PERIOD_MAX_MS: u16 = 200;
 /// Encodings in order of preference, each at most once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Encodings {
-    count: u8,
-    list: [u8; Encodings::MAX],
+    /// One bit for each that is in the list.
+    members: u8,
+    /// Four bits for each in order, the first one lowest.
+    order: [u8; 4],
 }
+
+const _: () = assert!(Encodings::MAX <= 8);
 
 impl Encodings {
     /// The most a list holds: every known encoding once.
@@ -103,17 +111,17 @@ impl Encodings {
 
     /// Appends `encoding` unless it is there already.
     pub fn push(&mut self, encoding: Encoding) {
-        if !self.contains(encoding)
-            && let Some(free) = self.list.get_mut(usize::from(self.count))
-        {
-            *free = encoding.0;
-            self.count += 1;
+        if !self.contains(encoding) {
+            let order = u32::from_le_bytes(self.order) | u32::from(encoding.0) << (4 * self.members.count_ones());
+            self.order = order.to_le_bytes();
+            self.members |= encoding.bit();
         }
     }
 
     /// In order of preference.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = Encoding> + '_ {
-        self.list.iter().take(usize::from(self.count)).map(|&e| Encoding(e))
+        let order = u32::from_le_bytes(self.order);
+        (0..self.members.count_ones()).map(move |place| Encoding((order >> (4 * place)) as u8 & 15))
     }
 
     /// The most preferred one.
@@ -123,12 +131,12 @@ impl Encodings {
 
     /// Whether `encoding` is in the list.
     pub fn contains(&self, encoding: Encoding) -> bool {
-        self.iter().any(|e| e == encoding)
+        self.members & encoding.bit() != 0
     }
 
     /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
-        self.count == 0
+        self.members == 0
     }
 
     /// Those that are in `other` too, in this list's order.

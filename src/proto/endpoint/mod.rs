@@ -106,8 +106,9 @@ pub enum Announcement {
     Done,
 }
 
-/// One endpoint.
+/// One endpoint; whole cache lines.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 pub struct Endpoint {
     /// Its connections; [`NO_CONNECTION`] where there is none.
     pub connections: [ConnectionSlot; CONNECTIONS_PER_ENDPOINT],
@@ -171,6 +172,11 @@ impl Endpoint {
             Some(at) if self.service.method == RestartMethod::Graceful => at.since(now).as_secs_f64().round() as u32,
             _ => 0,
         }
+    }
+
+    /// Whether it is in service and has no connection.
+    pub fn is_idle(&self) -> bool {
+        self.service.in_service && self.connections == [NO_CONNECTION; CONNECTIONS_PER_ENDPOINT]
     }
 
     /// How many connections it has.
@@ -294,7 +300,7 @@ impl Endpoints {
         let free = self.list.get_mut(place)?.connections.iter_mut().find(|slot| **slot == NO_CONNECTION)?;
         *free = self.connections.insert(connection)?;
         let slot = *free;
-        self.refresh_idle(connection.endpoint);
+        self.idle.set(place as u32, false);
         Some(slot)
     }
 
@@ -302,10 +308,12 @@ impl Endpoints {
     pub fn disconnect(&mut self, slot: ConnectionSlot) -> Option<Connection> {
         let mut connection = self.connections.remove(slot)?;
         self.blobs.free(&mut connection.remote_text);
-        if let Some(endpoint) = self.get_mut(connection.endpoint) {
-            endpoint.connections.iter_mut().filter(|s| **s == slot).for_each(|s| *s = NO_CONNECTION);
+        if let Some(place) = self.place(connection.endpoint)
+            && let Some(state) = self.list.get_mut(place)
+        {
+            state.connections.iter_mut().filter(|s| **s == slot).for_each(|s| *s = NO_CONNECTION);
+            self.idle.set(place as u32, state.is_idle());
         }
-        self.refresh_idle(connection.endpoint);
         Some(connection)
     }
 
@@ -361,8 +369,7 @@ impl Endpoints {
         if let Some(place) = self.place(endpoint)
             && let Some(state) = self.list.get(place)
         {
-            let idle = state.service.in_service && state.connection_slots().next().is_none();
-            self.idle.set(place as u32, idle);
+            self.idle.set(place as u32, state.is_idle());
         }
     }
 

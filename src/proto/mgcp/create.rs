@@ -157,7 +157,7 @@ pub(super) fn media(connection: &Connection, half: Half) -> Media {
     let bits_per_ms = local.encodings.first().map_or(0, |encoding| encoding.facts().bits_per_second / 1000);
     let (remote, inside) = match connection.remote {
         Remote::Unknown => (None, half != Half::Whole),
-        Remote::Rtp(address) => (Some(address), false),
+        Remote::Rtp(address, port) => (Some((address, port).into()), false),
         Remote::Local(..) => (None, true),
     };
     Media {

@@ -20,7 +20,7 @@ pub(super) fn remote(calls: &Calls, command: &Command<'_>, options: &Options) ->
     let encodings = || session.formats().filter_map(|format| Encoding::by_name(format.encoding?.name)).collect();
     let rtp = |address: IpAddr| match options.network {
         Some(Network::Local) => Err(IRRECONCILABLE),
-        _ => Ok(Described { remote: Remote::Rtp((address, session.port).into()), encodings: encodings() }),
+        _ => Ok(Described { remote: Remote::Rtp(address, session.port), encodings: encodings() }),
     };
     let described = match session.address {
         Address::Ip4(address) => rtp(address.into())?,

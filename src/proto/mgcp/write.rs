@@ -173,7 +173,7 @@ pub(super) fn endpoint_at(calls: &Calls, writer: &mut Writer<'_>, code: Code, en
 pub(super) fn local_description(plan: &Plan, writer: &mut Writer<'_>, created: &Created, inside: bool) {
     let Created { endpoint, connection, local } = created;
     let mut name = [0; NAME];
-    let length = plan.topology.write_name(*endpoint, &mut name);
+    let length = if inside { plan.topology.write_name(*endpoint, &mut name) } else { 0 };
     let mut payloads = [payload(None); Encodings::MAX];
     let mut count = 0;
     for (place, encoding) in payloads.iter_mut().zip(local.encodings.iter()) {

@@ -216,7 +216,7 @@ fn parameters_of_signals() {
     assert_eq!(detail("d/dd(dg=a,to=60000)"), Ok(Detail::Tone(b'A')));
     assert_eq!(detail("g/rbk(*)"), Ok(Detail::Connection(ConnectionRef::All)));
     assert_eq!(detail("g/rbk($,to=5)"), Ok(Detail::Connection(ConnectionRef::Current)));
-    assert!(matches!(detail("g/rbk(A1F)"), Ok(Detail::Connection(ConnectionRef::Id(id))) if id.as_bytes() == b"A1F"));
+    assert!(matches!(detail("g/rbk(A1F)"), Ok(Detail::Connection(ConnectionRef::Id(id))) if id.to_string() == "A1F"));
     for wrong in [
         "t/sit",
         "t/sit(0)",

@@ -161,9 +161,18 @@ impl<'a> Command<'a> {
         Command::parse_as(message, Presence::at_agent)
     }
 
-    #[inline]
+    /// Reads a command that this gateway receives, whose first line was read already.
+    pub fn parse_behind(line: &CommandLine<'a>, message: &'a [u8]) -> Result<Command<'a>, Refusal> {
+        Command::parse_rest(line, message, Presence::at_gateway)
+    }
+
     fn parse_as(message: &'a [u8], presence: impl Fn(Verb) -> Option<Presence>) -> Result<Command<'a>, Refusal> {
         let line = CommandLine::parse(message).ok_or(Refusal::new(Fault::CommandLine, 0))?;
+        Command::parse_rest(&line, message, presence)
+    }
+
+    #[inline]
+    fn parse_rest(line: &CommandLine<'a>, message: &'a [u8], presence: impl Fn(Verb) -> Option<Presence>) -> Result<Command<'a>, Refusal> {
         let presence = line.verb.and_then(|verb| Some((verb, presence(verb)?)));
         let (verb, presence) = presence.ok_or(Refusal::new(Fault::VerbUnknown, 0))?;
         if message.len() > usize::from(u16::MAX) {
@@ -487,8 +496,8 @@ pub(super) fn descriptions(message: &[u8], from: usize) -> [Option<&[u8]>; 2] {
 /// What stands before the first empty line of `text`, and what stands behind.
 fn cut_at_empty_line(text: &[u8]) -> (&[u8], &[u8]) {
     let mut from = 0;
-    // No line of a description begins with a blank, so a candidate nearly always is an empty line.
-    while let Some(start) = scan::find_line_start(text, from, |b| (b == b'\n') | (b == b'\r') | (b == b' ') | (b == b'\t')) {
+    // No line of a description begins with a blank or a control character, so a candidate nearly always is an empty line.
+    while let Some(start) = scan::find_line_start(text, from, |b| b <= b' ') {
         let line_end = text[start..].iter().position(|&b| b == b'\n').map_or(text.len(), |i| start + i);
         if scan::trim(&text[start..line_end]).is_empty() {
             return (&text[..start], text.get(line_end + 1..).unwrap_or_default());

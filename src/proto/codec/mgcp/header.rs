@@ -10,13 +10,13 @@ use crate::proto::base::TransactionId;
 use crate::proto::codec::scan;
 
 /// A command line; blanks between its words removed.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct CommandLine<'a> {
-    /// The verb; `None` for one we do not know.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CommandLine<'a> {
+    /// The verb; `None` for one that is not known, which is answered 504.
     pub verb: Option<Verb>,
-    /// The transaction identifier.
+    /// The transaction identifier; 0 is possible (O-3).
     pub id: TransactionId,
-    /// The endpoint name as written; may be empty or garbage.
+    /// The endpoint name as written, `local@domain`; empty or garbage when the line is broken.
     pub endpoint: &'a [u8],
     /// Where the endpoint name starts in the message.
     pub endpoint_at: usize,
@@ -34,12 +34,12 @@ impl<'a> CommandLine<'a> {
         if !line.first()?.is_ascii_alphabetic() {
             return None;
         }
-        let verb_end = memchr2(b' ', b'\t', line)?;
+        let verb_end = line.iter().position(|&b| scan::is_blank(b))?;
         let rest = scan::trim_start(&line[verb_end..]);
         let (id, rest) = transaction_id(rest)?;
         let rest = scan::trim(rest);
         let endpoint_at = scan::offset_in(message, rest);
-        let (endpoint, version) = match memchr2(b' ', b'\t', rest) {
+        let (endpoint, version) = match scan::find_near_either(rest, 0, b' ', b'\t') {
             Some(end) => (&rest[..end], scan::trim_start(&rest[end..])),
             None => (rest, &[][..]),
         };
@@ -83,7 +83,7 @@ fn transaction_id(text: &[u8]) -> Option<(TransactionId, &[u8])> {
 
 #[inline]
 fn first_line(message: &[u8]) -> (&[u8], usize) {
-    match memchr(b'\n', message) {
+    match scan::find_near(message, b'\n') {
         Some(end) => (&message[..end], end + 1),
         None => (message, message.len()),
     }
@@ -143,7 +143,7 @@ pub(crate) fn header_line(message: &[u8], at: usize) -> (HeaderLine<'_>, usize) 
 #[inline]
 fn value_end(text: &[u8], from: usize, code: Option<Code>) -> usize {
     let value = &text[from..];
-    match memchr2(b'\n', b'"', value) {
+    match scan::find_near_either(value, 0, b'\n', b'"') {
         None => text.len(),
         Some(i) if value[i] == b'\n' => from + i,
         Some(i) => value_end_behind_quote(text, from, from + i, code),

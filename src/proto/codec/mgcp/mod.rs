@@ -28,6 +28,7 @@ pub use event::{
     Action, ActionList, ActionSet, ConnectionRef, EMBEDDED_MAX, Embedded, Event, EventList, EventName, Events, ListKind, NESTING_MAX,
     PackageRef, Parameter, ParameterList, ParameterValue,
 };
+pub use header::CommandLine;
 pub(crate) use name::ip4;
 pub use name::{AGENT_PORT, Domain, EndpointName, NAME_MAX, NotifiedEntity, Term};
 pub use options::{

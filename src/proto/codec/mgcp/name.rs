@@ -100,6 +100,16 @@ const CLASSES: [Class; 256] = {
 
 /// Terms of at least one character between single slashes, wildcards alone in their term; `Err` says where not.
 fn check_local(local: &[u8]) -> Result<(), usize> {
+    // Most names are plain: no wildcard, and no slash behind a slash.
+    let (mut plain, mut before) = (true, Class::Slash);
+    for &byte in local {
+        let class = CLASSES[usize::from(byte)];
+        plain &= (class == Class::Name) | ((class == Class::Slash) & (before == Class::Name));
+        before = class;
+    }
+    if plain && before == Class::Name {
+        return Ok(());
+    }
     // The class before decides which class may follow; the start counts as a slash.
     let mut before = Class::Slash;
     for (at, &byte) in local.iter().enumerate() {
@@ -144,21 +154,37 @@ impl<'a> Domain<'a> {
             }
             [b'#', digits @ ..] => (!digits.is_empty() && digits.iter().all(u8::is_ascii_digit)).then_some(Domain::Number(digits)),
             name => {
-                let legal = name.iter().all(|&b| b.is_ascii_alphanumeric() | (b == b'.') | (b == b'-'));
+                let legal = name.iter().fold(true, |legal, &b| legal & DOMAIN_BYTES[usize::from(b)]);
                 (!name.is_empty() && legal && name.len() <= NAME_MAX).then_some(Domain::Name(name))
             }
         }
     }
 }
 
+/// The bytes of a DNS name.
+const DOMAIN_BYTES: [bool; 256] = {
+    let mut legal = [false; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        legal[byte] = (byte as u8).is_ascii_alphanumeric() || byte as u8 == b'.' || byte as u8 == b'-';
+        byte += 1;
+    }
+    legal
+};
+
 /// Four groups of 1 to 3 digits, each up to 255; leading zeros are decimal, as the grammar has them.
 pub(crate) fn ip4(text: &[u8]) -> Option<Ipv4Addr> {
     let mut octets = [0; 4];
-    let mut groups = text.split(|&b| b == b'.');
-    for octet in &mut octets {
-        *octet = u8::try_from(scan::decimal(groups.next()?, 3)?).ok()?;
+    let mut rest = text;
+    for (n, octet) in octets.iter_mut().enumerate() {
+        if n > 0 {
+            rest = rest.strip_prefix(b".")?;
+        }
+        let value;
+        (value, rest) = scan::leading_decimal(rest, 3)?;
+        *octet = u8::try_from(value).ok()?;
     }
-    groups.next().is_none().then_some(Ipv4Addr::from(octets))
+    rest.is_empty().then_some(Ipv4Addr::from(octets))
 }
 
 /// Where the commands of an endpoint go (RFC 3435 2.1.4).

@@ -68,13 +68,14 @@ pub struct NameList<'a>(&'a [u8]);
 impl<'a> NameList<'a> {
     /// One or more names of legal characters.
     fn parse(text: &'a [u8]) -> Option<NameList<'a>> {
+        // No legal name holds a quote, so that a semicolon always separates.
         let legal = |name: &[u8]| !name.is_empty() && name.iter().all(|&b| is_option_byte(b));
-        (!text.is_empty() && Items::new(text, b';').all(legal)).then_some(NameList(text))
+        NameList(text).iter().all(legal).then_some(NameList(text))
     }
 
     /// The names in order.
     pub fn iter(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-        Items::new(self.0, b';')
+        self.0.split(|&b| b == b';').map(scan::trim)
     }
 
     /// The list as written.

@@ -9,6 +9,7 @@
 use super::code::{Code, Verb};
 use super::value::{COUNTER_MAX, ConnectionParameters};
 use crate::proto::base::{HexId, TransactionId};
+use std::ops::Range;
 
 /// The longest commentary of a response, in bytes; what is longer is cut.
 pub const TEXT_MAX: usize = 200;
@@ -37,6 +38,20 @@ pub struct Writer<'a> {
     buffer: &'a mut [u8],
     length: usize,
     overflowed: bool,
+}
+
+/// Eight zeros, as text.
+const ZEROS: u64 = 0x3030_3030_3030_3030;
+
+/// The eight decimal digits of a number below 10^8 as text, the first one in the lowest byte: halves, then quarters, then digits are
+/// split from each other all at once.
+#[inline]
+fn digits(value: u64) -> u64 {
+    let halves = (value / 10_000) | (value % 10_000) << 32;
+    let hundreds = ((halves * 10_486) >> 20) & 0x0000_007f_0000_007f;
+    let pairs = hundreds | (halves - 100 * hundreds) << 16;
+    let tens = ((pairs * 103) >> 10) & 0x000f_000f_000f_000f;
+    (tens | (pairs - 10 * tens) << 8) + ZEROS
 }
 
 /// A place in a datagram to which [`Writer::rewind`] goes back.
@@ -78,16 +93,32 @@ impl<'a> Writer<'a> {
         self.overflowed = mark.overflowed;
     }
 
+    /// Room for the next `length` bytes, which the caller fills.
+    #[inline]
+    fn room(&mut self, length: usize) -> Option<&mut [u8]> {
+        // Once something is missing, nothing that follows may make the datagram look whole.
+        let end = if self.overflowed { usize::MAX } else { self.length.saturating_add(length) };
+        let room = self.buffer.get_mut(self.length..end);
+        match room {
+            Some(_) => self.length = end,
+            None => self.overflowed = true,
+        }
+        room
+    }
+
     /// Bytes as they are.
     #[inline]
     pub fn bytes(&mut self, bytes: &[u8]) {
-        // Once something is missing, nothing that follows may make the datagram look whole.
-        match self.buffer.get_mut(self.length..).and_then(|rest| rest.get_mut(..bytes.len())) {
-            Some(place) if !self.overflowed => {
-                place.copy_from_slice(bytes);
-                self.length += bytes.len();
-            }
-            _ => self.overflowed = true,
+        if let Some(room) = self.room(bytes.len()) {
+            room.copy_from_slice(bytes);
+        }
+    }
+
+    /// The bytes of this part of what was written, once more.
+    pub fn again(&mut self, part: Range<usize>) {
+        let start = self.length;
+        if part.end <= start && self.room(part.len()).is_some() {
+            self.buffer.copy_within(part, start);
         }
     }
 
@@ -105,21 +136,33 @@ impl<'a> Writer<'a> {
 
     /// A number in decimal, without leading zeros.
     #[inline]
-    pub fn number(&mut self, mut value: u64) {
-        let mut digits = [0; 20];
-        let mut at = digits.len();
-        loop {
-            at -= 1;
-            digits[at] = b'0' + (value % 10) as u8;
-            value /= 10;
-            if value == 0 {
-                break;
-            }
+    pub fn number(&mut self, value: u64) {
+        const LOW: u64 = 100_000_000;
+        if let 1.. = value / LOW {
+            self.number(value / LOW);
+            return self.word(digits(value % LOW), 8);
         }
-        self.bytes(&digits[at..]);
+        let digits = digits(value);
+        let zeros = ((digits ^ ZEROS).trailing_zeros() / 8).min(7);
+        self.word(digits >> (8 * zeros), 8 - zeros as usize);
+    }
+
+    /// The first `length` bytes, at most 8, of a word.
+    #[inline]
+    fn word(&mut self, text: u64, length: usize) {
+        let text = text.to_le_bytes();
+        match self.buffer.get_mut(self.length..).and_then(|rest| rest.first_chunk_mut()) {
+            // What stands behind the text is written over, or not sent.
+            Some(place) if !self.overflowed => {
+                *place = text;
+                self.length += length;
+            }
+            _ => self.bytes(text.get(..length).unwrap_or_default()),
+        }
     }
 
     /// A code of exactly three digits; 0..=999.
+    #[inline]
     fn three_digits(&mut self, code: u16) {
         let digit = |n: u16| b'0' + (n % 10) as u8;
         self.bytes(&[digit(code / 100), digit(code / 10), digit(code)]);
@@ -127,12 +170,7 @@ impl<'a> Writer<'a> {
 
     /// An identifier, in upper case.
     pub fn hex_id(&mut self, id: HexId) {
-        let mut upper = [0; HexId::MAX];
-        let digits = id.as_bytes();
-        for (to, from) in upper.iter_mut().zip(digits) {
-            *to = from.to_ascii_uppercase();
-        }
-        self.bytes(upper.get(..digits.len()).unwrap_or_default());
+        id.write(self.room(id.width()).unwrap_or_default());
     }
 
     /// The end of a line.
@@ -171,12 +209,9 @@ impl<'a> Writer<'a> {
 
     /// At most [`TEXT_MAX`] bytes, what is not printable as `?`.
     pub fn printable(&mut self, text: &[u8]) {
-        for chunk in text.get(..TEXT_MAX).unwrap_or(text).chunks(64) {
-            let mut clean = [0; 64];
-            for (to, &from) in clean.iter_mut().zip(chunk) {
-                *to = if (b' '..=b'~').contains(&from) { from } else { b'?' };
-            }
-            self.bytes(clean.get(..chunk.len()).unwrap_or_default());
+        let text = text.get(..TEXT_MAX).unwrap_or(text);
+        for (to, &from) in self.room(text.len()).unwrap_or_default().iter_mut().zip(text) {
+            *to = if (b' '..=b'~').contains(&from) { from } else { b'?' };
         }
     }
 
@@ -257,20 +292,27 @@ impl<'a> Writer<'a> {
     /// `P:` with the counters that are known, none beyond [`COUNTER_MAX`] (G-STA-01).
     pub fn parameter_counters(&mut self, counters: &ConnectionParameters) {
         let all = [
-            ("PS=", counters.packets_sent),
-            ("OS=", counters.octets_sent),
-            ("PR=", counters.packets_received),
-            ("OR=", counters.octets_received),
-            ("PL=", counters.packets_lost),
-            ("JI=", counters.jitter_ms),
-            ("LA=", counters.latency_ms),
+            (b", PS=", counters.packets_sent),
+            (b", OS=", counters.octets_sent),
+            (b", PR=", counters.packets_received),
+            (b", OR=", counters.octets_received),
+            (b", PL=", counters.packets_lost),
+            (b", JI=", counters.jitter_ms),
+            (b", LA=", counters.latency_ms),
         ];
         self.text("P:");
-        let known = all.into_iter().filter_map(|(name, value)| Some((name, value?)));
-        for (n, (name, value)) in known.enumerate() {
-            self.text(if n == 0 { " " } else { ", " });
-            self.text(name);
-            self.number(u64::from(value.min(COUNTER_MAX)));
+        // The first one needs no comma. The lengths are constant, which makes copies cheap.
+        let mut first = true;
+        for (name, value) in all {
+            if let (Some(value), [_, rest @ ..]) = (value, name) {
+                if first {
+                    self.bytes(rest)
+                } else {
+                    self.bytes(name)
+                }
+                first = false;
+                self.number(u64::from(value.min(COUNTER_MAX)));
+            }
         }
         self.end_line();
     }
@@ -418,8 +460,10 @@ mod tests {
         }
 
         #[test]
-        fn numbers_agree_with_the_library(value: u64) {
-            prop_assert_eq!(written(|w| w.number(value)), value.to_string());
+        fn numbers_agree_with_the_library(value: u64, shift in 0u32..64) {
+            for value in [value, value >> shift, 10u64.pow(shift % 20), 10u64.pow(shift % 20) - 1] {
+                prop_assert_eq!(written(|w| w.number(value)), value.to_string());
+            }
         }
     }
 }

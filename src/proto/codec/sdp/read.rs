@@ -81,7 +81,7 @@ pub struct Session<'a> {
     pub local_connection: Option<HexId>,
     text: &'a [u8],
     slots: [Slot; FORMATS_MAX],
-    count: usize,
+    count: u8,
 }
 
 /// A payload type of the audio medium.
@@ -112,6 +112,8 @@ struct Reader<'a> {
     media: Option<&'a [u8]>,
     other_media: bool,
     session: Session<'a>,
+    /// For each payload type the place behind its slot; 0: not announced.
+    places: [u8; 128],
     local_transport: bool,
 }
 
@@ -140,6 +142,7 @@ impl<'a> Session<'a> {
             media: None,
             other_media: false,
             session,
+            places: [0; 128],
             local_transport: false,
         };
         let mut lines = Lines::new(text);
@@ -180,8 +183,9 @@ pub struct Formats<'s, 'a> {
 impl<'a> Iterator for Formats<'_, 'a> {
     type Item = Format<'a>;
 
+    #[inline]
     fn next(&mut self) -> Option<Format<'a>> {
-        let slot = self.session.slots.get(..self.session.count)?.get(self.next)?;
+        let slot = self.session.slots.get(..usize::from(self.session.count))?.get(self.next)?;
         self.next += 1;
         Some(Format {
             payload_type: slot.payload_type,
@@ -255,18 +259,22 @@ impl<'a> Reader<'a> {
         while !rest.is_empty() {
             let payload_type;
             (payload_type, rest) = payload_type_and_rest(rest).ok_or(Fault::SdpMedia)?;
-            if self.slot(payload_type).is_none()
-                && let Some(slot) = self.session.slots.get_mut(self.session.count)
+            let place = self.places.get_mut(usize::from(payload_type)).ok_or(Fault::SdpMedia)?;
+            if *place == 0
+                && let Some(slot) = self.session.slots.get_mut(usize::from(self.session.count))
             {
                 slot.payload_type = payload_type;
                 self.session.count += 1;
+                *place = self.session.count;
             }
         }
         Ok(())
     }
 
+    #[inline]
     fn slot(&mut self, payload_type: u8) -> Option<&mut Slot> {
-        self.session.slots.iter_mut().take(self.session.count).find(|slot| slot.payload_type == payload_type)
+        let place = *self.places.get(usize::from(payload_type))?;
+        self.session.slots.get_mut(usize::from(place).checked_sub(1)?)
     }
 
     fn attribute(&mut self, value: &'a [u8]) -> Result<(), Fault> {
@@ -332,6 +340,10 @@ fn payload_type_and_rest(text: &[u8]) -> Option<(u8, &[u8])> {
 
 /// The value of a `c=` line.
 fn parse_address(value: &[u8]) -> Result<Address<'_>, Fault> {
+    // By far the most frequent form.
+    if let Some(ip) = value.strip_prefix(b"IN IP4 ").and_then(ip4) {
+        return Ok(Address::Ip4(ip));
+    }
     let (network, rest) = scan::word(value);
     let (kind, rest) = scan::word(rest);
     let (address, rest) = scan::word(rest);
@@ -358,12 +370,17 @@ fn parse_address(value: &[u8]) -> Result<Address<'_>, Fault> {
 
 /// `name/clock[/channels]`.
 fn parse_encoding(text: &[u8]) -> Option<Encoding<'_>> {
-    let mut parts = scan::trim_end(text).splitn(3, |&b| b == b'/');
-    let name = parts.next().filter(|name| !name.is_empty() && name.iter().all(u8::is_ascii_graphic))?;
-    let clock_rate = scan::decimal(parts.next()?, 9).filter(|&rate| rate > 0)?;
-    let channels = match parts.next() {
-        Some(channels) => u8::try_from(scan::decimal(channels, 3)?).ok().filter(|&n| n > 0)?,
-        None => 1,
+    let slash = text.iter().position(|&b| b == b'/' || !b.is_ascii_graphic()).filter(|&slash| slash > 0)?;
+    let (name, rest) = text.split_at(slash);
+    // By far the most frequent clock.
+    if rest == b"/8000" {
+        return Some(Encoding { name, clock_rate: 8000, channels: 1 });
+    }
+    let (clock_rate, rest) = scan::leading_decimal(rest.strip_prefix(b"/")?, 9).filter(|&(rate, _)| rate > 0)?;
+    let channels = match rest {
+        [] => 1,
+        [b'/', channels @ ..] => u8::try_from(scan::decimal(channels, 3)?).ok().filter(|&n| n > 0)?,
+        _ => return None,
     };
     Some(Encoding { name, clock_rate, channels })
 }

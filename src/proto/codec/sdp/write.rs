@@ -48,9 +48,11 @@ pub fn write(writer: &mut Writer<'_>, description: &Description<'_>) {
     writer.byte(b' ');
     writer.number(description.version);
     writer.byte(b' ');
+    let place = writer.written().len();
     address(writer, description.address);
+    let end = writer.written().len();
     writer.text("\r\ns=-\r\nc=");
-    address(writer, description.address);
+    writer.again(place..end);
     writer.text("\r\nt=0 0\r\n");
     if let (true, Some(connection)) = (local, description.connection) {
         writer.text("a=MGCPlocalcx:");
