@@ -3,8 +3,10 @@
 //! `cargo bench --bench core [-- --rounds 9 --pairs 20000 | --criterion | --instructions]`. Endpoints are drawn at random, calls end at
 //! random, and the history is full of T-HIST's worth of responses, so that each command pushes an old one out. Gateways take turns in
 //! short bursts, because machines swing; the table shows the median and the spread of the bursts. Reading the datagram into its frame and
-//! the agent's side are not timed. `--instructions` runs a fixed number of commands of each kind inside functions that a profiler counts:
-//! see benches/record.
+//! the agent's side are not timed.
+//!
+//! `cargo bench --bench core -- --instructions` counts instead what no neighbour on the machine can change: the instructions of each
+//! kind of command, by running itself (`--counted`) under callgrind, which must be installed.
 #![allow(missing_docs, reason = "a program")]
 
 use std::fmt::Write as _;
@@ -50,8 +52,11 @@ fn main() {
         let place = arguments.iter().position(|argument| argument == name);
         place.and_then(|place| arguments.get(place + 1)).and_then(|value| value.parse().ok()).unwrap_or(default)
     };
+    if has("--counted") {
+        return counted();
+    }
     if has("--instructions") {
-        return instructions(number("--pairs", 4000));
+        return instructions();
     }
     if has("--criterion") {
         return headline(&mut Criterion::default());
@@ -153,11 +158,32 @@ fn headline(criterion: &mut Criterion) {
     criterion.final_summary();
 }
 
-/// A fixed number of commands of each kind, for a profiler that counts within `handle_*`.
-fn instructions(calls: usize) {
-    let mut stand = Stand::new(SIZES[1], 1000);
-    stand.calls(calls);
-    println!("{} commands of each kind", calls.div_ceil(BATCH) * BATCH);
+/// Commands of each kind that are counted.
+const COUNTED: usize = 4000;
+
+/// Instructions per command of each kind: callgrind counts within one `handle_*` at a time.
+fn instructions() {
+    println!("instructions per command, {} of each kind, {}", COUNTED, SIZES[1].name);
+    for (kind, name) in KINDS {
+        let function = match kind {
+            Kind::Crcx => "*handle_crcx*",
+            Kind::Dlcx => "*handle_dlcx*",
+            Kind::Mdcx => "*handle_mdcx*",
+            Kind::Auep => "*handle_auep*",
+            Kind::Repeat => "*handle_repeat*",
+        };
+        let mut valgrind = std::process::Command::new("valgrind");
+        valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(format!("--toggle-collect={function}"));
+        let output = valgrind.arg(std::env::current_exe().expect("a program")).arg("--counted").output().expect("valgrind is installed");
+        let text = String::from_utf8_lossy(&output.stderr);
+        let collected = text.lines().find_map(|line| line.split_once("Collected :")?.1.trim().parse::<usize>().ok());
+        println!("{name}: {}", collected.unwrap_or_else(|| panic!("{text}")) / COUNTED);
+    }
+}
+
+/// The program that [`instructions`] counts.
+fn counted() {
+    Stand::new(SIZES[1], 1000).calls(COUNTED);
 }
 
 /// A call that is up.
@@ -179,6 +205,8 @@ struct Stand {
     busy: Vec<bool>,
     text: String,
     frames: Vec<FrameRef>,
+    /// Whether the stand is set up, so that its commands count.
+    measured: bool,
 }
 
 impl Stand {
@@ -204,6 +232,7 @@ impl Stand {
             busy,
             text: String::new(),
             frames: Vec::with_capacity(BATCH),
+            measured: false,
         };
         while stand.calls.len() < size.standing {
             stand.batch(Kind::Crcx);
@@ -212,6 +241,7 @@ impl Stand {
             stand.batch(Kind::Crcx);
             stand.batch(Kind::Dlcx);
         }
+        stand.measured = true;
         stand
     }
 
@@ -294,6 +324,7 @@ impl Stand {
         self.lone.pass(self.step * BATCH as u32);
         let start = now();
         match kind {
+            _ if !self.measured => handle_others(&mut self.lone, &self.frames),
             Kind::Crcx => handle_crcx(&mut self.lone, &self.frames),
             Kind::Repeat => handle_repeat(&mut self.lone, &self.frames),
             Kind::Mdcx => handle_mdcx(&mut self.lone, &self.frames),
@@ -358,7 +389,7 @@ macro_rules! turns {
     };
 }
 
-turns! { handle_crcx handle_repeat handle_mdcx handle_auep handle_dlcx }
+turns! { handle_crcx handle_repeat handle_mdcx handle_auep handle_dlcx handle_others }
 
 #[allow(clippy::disallowed_methods, reason = "a measurement")]
 fn now() -> Instant {
