@@ -206,7 +206,19 @@ fn endpoint(row: &EndpointRow) -> String {
 }
 
 fn agents(rows: &[AgentRow]) -> String {
-    let mut table = Table::new(&["NAME", "COMMANDS FROM", "NOTIFIED AT", "REPEATS BY", "RANGES", "UNANSWERED", "COPIES", "OLDEST"]);
+    let mut table = Table::new(&[
+        "NAME",
+        "COMMANDS FROM",
+        "NOTIFIED AT",
+        "REPEATS BY",
+        "RANGES",
+        "UNANSWERED",
+        "COPIES",
+        "OLDEST",
+        "RESPONSE",
+        "LOSS",
+        "RATE",
+    ]);
     let mut restarts = Table::new(&["AGENT", "RSIP", "ENDPOINTS", "METHOD", "REASON", "STATE", "REPLY", "SENT"]);
     let mut any = false;
     for row in rows {
@@ -219,6 +231,9 @@ fn agents(rows: &[AgentRow]) -> String {
             row.unanswered.to_string(),
             row.copies_max.to_string(),
             format!("{} ms", row.oldest_ms),
+            row.response_ms.map(|ms| format!("{ms} ms")).unwrap_or_default(),
+            row.loss_ppm.map(|ppm| format!("{}.{:02} %", ppm / 10_000, ppm % 10_000 / 100)).unwrap_or_default(),
+            row.rate.map(|rate| format!("{rate}/s")).unwrap_or_default(),
         ]);
         for restart in &row.restarts {
             any = true;

@@ -21,6 +21,7 @@ pub(super) fn check(raw: Raw, facts: Option<&CpuFacts>, findings: &mut Findings<
     check_gateway(&raw, findings);
     check_agents(&raw, findings);
     check_timers(&raw, findings);
+    check_load_control(&raw.load_control, findings);
     check_order(&raw, findings);
     check_transport(&raw, findings);
     check_media(&raw, findings);
@@ -30,6 +31,7 @@ pub(super) fn check(raw: Raw, facts: Option<&CpuFacts>, findings: &mut Findings<
     Config {
         gateway: raw.gateway,
         agents: raw.agents.into_iter().map(|(_, agent)| agent).collect(),
+        dns: raw.dns,
         cores: raw.cores,
         transport: raw.transport,
         sim: raw.sim,
@@ -38,6 +40,7 @@ pub(super) fn check(raw: Raw, facts: Option<&CpuFacts>, findings: &mut Findings<
         timers: raw.timers,
         limits: raw.limits,
         overload: raw.overload,
+        load_control: raw.load_control,
         operator: raw.operator,
         metrics: raw.metrics,
         log: raw.log,
@@ -96,6 +99,18 @@ fn check_agents(raw: &Raw, findings: &mut Findings<'_>) {
                 findings.cross(&key(&format!("known_as[{}]", i + 1)), &[&key("known_as")], domain, problem);
             }
         }
+        for (i, host) in agent.hosts.iter().enumerate() {
+            if let Some(first) = known_as.insert(host.name.clone(), path).filter(|first| *first != path) {
+                let problem = format!("must be a name of one agent only; {first} has it");
+                findings.cross(&key(&format!("hosts[{}]", i + 1)), &[&key("hosts")], host, problem);
+            }
+        }
+        if agent.hosts.is_empty() && agent.notify.is_empty() {
+            findings.cross(&key("notify"), &[&key("hosts")], &agent.notify, "must have an address unless there are hosts");
+        }
+        if agent.hosts.is_empty() && agent.addresses == Sources::Only(Vec::new()) {
+            findings.cross(&key("addresses"), &[&key("hosts")], &agent.addresses, "must have an address unless there are hosts");
+        }
         match &agent.addresses {
             Sources::Any => {
                 if let Some(first) = anybody.replace(path) {
@@ -127,6 +142,16 @@ fn check_agents(raw: &Raw, findings: &mut Findings<'_>) {
             let problem = format!("must be at most transport.send_frame_bytes = {}", raw.transport.send_frame_bytes);
             findings.cross(&key("max_response"), &["transport.send_frame_bytes"], &agent.max_response, problem);
         }
+    }
+}
+
+fn check_load_control(control: &LoadControl, findings: &mut Findings<'_>) {
+    let key = |setting: &str| format!("load_control.{setting}");
+    if control.rate_max != 0 && control.rate_min > control.rate_max {
+        findings.cross(&key("rate_min"), &[&key("rate_max")], &control.rate_min, "must be at most load_control.rate_max");
+    }
+    if control.queue_low >= control.queue_high {
+        findings.cross(&key("queue_low"), &[&key("queue_high")], &control.queue_low, "must be below load_control.queue_high");
     }
 }
 

@@ -68,7 +68,7 @@ macro_rules! register {
 /// Calls `$use!` with every section type, in the order of the file: the one list of tables.
 macro_rules! sections {
     ($use:ident) => {
-        $use! { Gateway Agent Cores Transport SimCard SpanEntry Cas Timers Limits Overload Operator Metrics Log }
+        $use! { Gateway Agent Dns Cores Transport SimCard SpanEntry Cas Timers Limits Overload LoadControl Operator Metrics Log }
     };
 }
 pub(super) use sections;
@@ -93,11 +93,14 @@ register! {
         name: String = required in &IDENTIFIER; reload
         /// The domain names the agent goes by in `N:` (notified entity) parameters. Any of them means its `notify` addresses.
         known_as: Vec<String> = (Vec::new()) in (0..=16, &DOMAIN); reload
-        /// The addresses that may command, from any port; `"any"` lets everybody in and must be meant.
+        /// The addresses that may command, from any port; `"any"` lets everybody in and must be meant. Empty when `hosts` are all.
         addresses: Sources = required in 32; reload
         /// Where notifications and restarts go, best first; after Max1 repeats the next one is tried. 2727 is the call agent's
-        /// port of RFC 3435 3.5. Responses come from here, so each must be among `addresses`.
-        notify: Vec<SocketAddr> = required in (1..=8, DefaultPort(2727)); reload
+        /// port of RFC 3435 3.5. Responses come from here, so each must be among `addresses`. Empty when `hosts` are all.
+        notify: Vec<SocketAddr> = required in (0..=8, DefaultPort(2727)); reload
+        /// Names of the agent in the DNS. Every address one of them has may command, and notifications and restarts go there too,
+        /// at this port, behind those of `notify`. Used in `N:`, each means this agent.
+        hosts: Vec<Host> = (Vec::new()) in (0..=8, DefaultPort(2727)); reload
         /// Whether endpoint names may hold ranges such as `[1-12]` (RFC 3435 E.5): both sides must be set for it, so it is off.
         ranges: bool = false in (); reload
         /// What makes a repeat: the transaction id and the endpoint name, or the same content too, for agents that restart their
@@ -116,6 +119,19 @@ register! {
         /// The names a restart is told by. The fewest wildcard names suit every agent that follows RFC 3435; the others are for
         /// agents that only match what they provisioned.
         rsip_form: RsipForm = (RsipForm::Wildcard) in (); reload
+    }
+
+    /// How the `hosts` of agents are looked up. What was found stays until something else is: a name server that is down changes nothing.
+    Dns = "dns" {
+        /// The name servers. Empty: those of `/etc/resolv.conf`.
+        servers: Vec<SocketAddr> = (Vec::new()) in (0..=4, DefaultPort(53)); reload
+        /// How long an answer is waited for; at the start the gateway waits so long for the first ones.
+        timeout: Duration = (seconds(2)) in millis(100)..=seconds(30); reload
+        /// Whether the hosts of an agent are looked up again when Max1 repeats to its first address were not answered (RFC 3435 4.3),
+        /// unless that was done within 5 s.
+        query_at_max1: bool = true in (); reload
+        /// The same when Max2 repeats to its last address were not: new addresses are tried before the endpoint counts as disconnected.
+        query_at_max2: bool = true in (); reload
     }
 
     /// The pinned threads that do the work, and their CPUs.
@@ -325,6 +341,29 @@ register! {
         leave: Duration = (millis(10)) in micros(100)..=seconds(2); reload
     }
 
+    /// What keeps both sides from being swamped (RFC 3435 4.4.8). Each core counts and paces by itself.
+    LoadControl = "load_control" {
+        /// New commands a second to one agent at first and at most; 0: no limit, and nothing is adapted.
+        rate_max: u32 = 1000 in 0..=1_000_000; reload
+        /// New commands a second to one agent at least, however it suffers.
+        rate_min: u32 = 2 in 1..=1_000_000; reload
+        /// A response weighs 1 in so many in the smoothed response time of an agent.
+        average: u32 = 8 in 1..=1000; reload
+        /// The rate falls when the smoothed response time is more than so many percent of the best one.
+        rise_percent: u32 = 300 in 101..=10_000; reload
+        /// A smoothed response time below this never makes the rate fall.
+        rise_least: Duration = (millis(100)) in Duration::ZERO..=seconds(10); reload
+        /// What is left of the rate, in percent, when the response time has risen or the agent says 101 or 409.
+        fall_percent: u32 = 50 in 1..=99; reload
+        /// What is added to the rate each second after that, in commands a second.
+        step: u32 = 50 in 1..=1_000_000; reload
+        /// Commands of agents that wait on a core (for a card, another core, an announcement) from which on agents are told so by 101.
+        /// At 4096 nothing more is taken: 409.
+        queue_high: u16 = 1024 in 1..=4096; reload
+        /// Commands that wait down to which 101 is said.
+        queue_low: u16 = 512 in 0..=4095; reload
+    }
+
     /// The Unix socket behind `tollgate show`, `block`, `reload` and the like.
     Operator = "operator" {
         /// Its path. `"auto"`: `$XDG_RUNTIME_DIR/tollgate.sock`, or else `/tmp/tollgate-<uid>/tollgate.sock` in a directory only the
@@ -359,7 +398,7 @@ static IDENTIFIER: TextRule =
 static LOG_FILTER: TextRule =
     TextRule { allowed: "a log filter such as \"info\" or \"info,tollgate::host=debug\"", accepts: is_log_filter };
 
-fn is_domain(text: &str) -> bool {
+pub(super) fn is_domain(text: &str) -> bool {
     if let Some(address) = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
         return address.parse::<IpAddr>().is_ok();
     }

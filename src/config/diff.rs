@@ -34,6 +34,7 @@ pub fn diff(old: &Config, new: &Config) -> Vec<Change> {
     let mut changes = Vec::new();
     section(&mut changes, Gateway::TABLE, &old.gateway, &new.gateway);
     agents(&mut changes, &old.agents, &new.agents);
+    section(&mut changes, Dns::TABLE, &old.dns, &new.dns);
     section(&mut changes, Cores::TABLE, &old.cores, &new.cores);
     section(&mut changes, Transport::TABLE, &old.transport, &new.transport);
     section(&mut changes, SimCard::TABLE, &old.sim, &new.sim);
@@ -42,6 +43,7 @@ pub fn diff(old: &Config, new: &Config) -> Vec<Change> {
     section(&mut changes, Timers::TABLE, &old.timers, &new.timers);
     section(&mut changes, Limits::TABLE, &old.limits, &new.limits);
     section(&mut changes, Overload::TABLE, &old.overload, &new.overload);
+    section(&mut changes, LoadControl::TABLE, &old.load_control, &new.load_control);
     section(&mut changes, Operator::TABLE, &old.operator, &new.operator);
     section(&mut changes, Metrics::TABLE, &old.metrics, &new.metrics);
     section(&mut changes, Log::TABLE, &old.log, &new.log);

@@ -26,6 +26,7 @@ const QUOTE_MAX: usize = 60;
 pub(super) struct Raw {
     pub gateway: Gateway,
     pub agents: Vec<(String, Agent)>,
+    pub dns: Dns,
     pub cores: Cores,
     pub transport: Transport,
     pub sim: SimCard,
@@ -34,6 +35,7 @@ pub(super) struct Raw {
     pub timers: Timers,
     pub limits: Limits,
     pub overload: Overload,
+    pub load_control: LoadControl,
     pub operator: Operator,
     pub metrics: Metrics,
     pub log: Log,
@@ -229,6 +231,7 @@ pub(super) fn read(findings: &mut Findings<'_>) -> Option<Raw> {
     Some(Raw {
         gateway: section(findings, root)?,
         agents: list(findings, root, AGENTS_MAX),
+        dns: section(findings, root)?,
         cores: section(findings, root)?,
         transport: section(findings, root)?,
         sim: section(findings, root)?,
@@ -237,6 +240,7 @@ pub(super) fn read(findings: &mut Findings<'_>) -> Option<Raw> {
         timers: section(findings, root)?,
         limits: section(findings, root)?,
         overload: section(findings, root)?,
+        load_control: section(findings, root)?,
         operator: section(findings, root)?,
         metrics: section(findings, root)?,
         log: section(findings, root)?,
@@ -244,9 +248,10 @@ pub(super) fn read(findings: &mut Findings<'_>) -> Option<Raw> {
 }
 
 /// The tables at the top of the file.
-const TABLES: [&str; 13] = [
+const TABLES: [&str; 15] = [
     Gateway::TABLE,
     Agent::TABLE,
+    Dns::TABLE,
     Cores::TABLE,
     Transport::TABLE,
     "cards",
@@ -255,6 +260,7 @@ const TABLES: [&str; 13] = [
     Timers::TABLE,
     Limits::TABLE,
     Overload::TABLE,
+    LoadControl::TABLE,
     Operator::TABLE,
     Metrics::TABLE,
     Log::TABLE,
@@ -338,7 +344,7 @@ mod tests {
         refused("timers.t_max = 20", "f:1: timers.t_max = 20: must be 1s..=290s");
         refused("[timers.t_max]\n", "f:1: timers.t_max: must be 1s..=290s");
         refused("[timers]\nt_min = 1\n", "f:2: timers.t_min: is not a setting; must be one of t_hist, t_max, max1, ");
-        refused("\n\n[extra]", "f:3: extra: is not a setting; must be one of gateway, agent, cores, ");
+        refused("\n\n[extra]", "f:3: extra: is not a setting; must be one of gateway, agent, dns, cores, ");
         refused("[cards.real]\n", "f:1: cards.real: is not a setting; must be one of sim");
         refused("cards = 1", "f:1: cards: must be one table, [cards]");
         refused("[[timers]]\n", "f:1: timers: must be one table, [timers]");

@@ -19,7 +19,9 @@ mod value;
 
 use std::path::Path;
 
-pub use defaults::{Agent, CORES_MAX, Cas, Cores, Gateway, Limits, Log, Metrics, Operator, Overload, SimCard, Timers, Transport};
+pub use defaults::{
+    Agent, CORES_MAX, Cas, Cores, Dns, Gateway, Limits, LoadControl, Log, Metrics, Operator, Overload, SimCard, Timers, Transport,
+};
 pub use diff::{Change, diff};
 pub use document::markdown;
 pub use error::{ConfigError, Errors};

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use toml_edit::Value;
 
-use super::value::{Fault, Written, duration_text, words};
+use super::defaults::is_domain;
+use super::value::{DefaultPort, Fault, Written, duration_text, words};
 
 words! {
     /// What makes a command a repeat of an earlier one.
@@ -153,7 +154,7 @@ impl Written for Sources {
     const KIND: &'static str = "list";
 
     fn allowed(most: &usize) -> String {
-        format!("\"any\" or {}", Vec::<IpAddr>::allowed(&(1..=*most, ())))
+        format!("\"any\" or {}", Vec::<IpAddr>::allowed(&(0..=*most, ())))
     }
 
     fn accept(value: &Value, most: &usize) -> Option<Sources> {
@@ -169,10 +170,45 @@ impl Written for Sources {
 
     fn read(value: &Value, most: &usize) -> Result<Sources, Vec<Fault>> {
         match value {
-            Value::Array(_) => Vec::<IpAddr>::read(value, &(1..=*most, ())).map(Sources::Only),
+            Value::Array(_) => Vec::<IpAddr>::read(value, &(0..=*most, ())).map(Sources::Only),
             _ if value.as_str() == Some("any") => Ok(Sources::Any),
             _ => Err(vec![Fault { path: String::new(), span: value.span(), allowed: Self::allowed(most) }]),
         }
+    }
+}
+
+/// A name in the DNS, with the UDP port used at its addresses.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Host {
+    /// The name, in lower case.
+    pub name: String,
+    /// The port.
+    pub port: u16,
+}
+
+impl Written for Host {
+    /// The port when none is written.
+    type Allowed = DefaultPort;
+    const KIND: &'static str = "name and port";
+
+    fn allowed(port: &DefaultPort) -> String {
+        format!("a domain name with an optional port 1..=65535 (else {0}), such as \"ca.example.net\" or \"ca.example.net:{0}\"", port.0)
+    }
+
+    fn accept(value: &Value, port: &DefaultPort) -> Option<Host> {
+        let text = value.as_str()?;
+        let (name, port) = match text.split_once(':') {
+            Some((name, digits)) if digits.bytes().all(|b| b.is_ascii_digit()) => (name, digits.parse().ok()?),
+            Some(_) => return None,
+            None => (text, port.0),
+        };
+        // A name whose last label is digits would be an address.
+        let address = name.rsplit('.').next().is_some_and(|last| last.bytes().all(|b| b.is_ascii_digit()));
+        (port != 0 && is_domain(name) && !name.starts_with('[') && !address).then(|| Host { name: name.to_ascii_lowercase(), port })
+    }
+
+    fn show(&self) -> String {
+        format!("\"{}:{}\"", self.name, self.port)
     }
 }
 
@@ -314,9 +350,19 @@ mod tests {
     }
 
     #[test]
+    fn hosts_are_names_with_a_port() {
+        let read = |text: &str| Host::accept(&value(text), &DefaultPort(2727)).map(|host| host.show());
+        assert_eq!(read("\"CA1.example.net\"").as_deref(), Some("\"ca1.example.net:2727\""));
+        assert_eq!(read("\"ca:5000\"").as_deref(), Some("\"ca:5000\""));
+        for bad in ["\"\"", "\"192.0.2.1\"", "\"ca.1\"", "\"[::1]\"", "\"ca:0\"", "\"ca:x\"", "\"ca:\"", "\"a b\"", "\"ca:70000\"", "7"] {
+            assert_eq!(read(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
     fn any_source_only_by_the_word() {
         assert_eq!(Sources::read(&value("\"any\""), &2).ok(), Some(Sources::Any));
-        for bad in ["[]", "\"\"", "\"127.0.0.1\"", "[\"any\"]", "[\"10.0.0.1\", \"10.0.0.2\", \"10.0.0.3\"]"] {
+        for bad in ["\"\"", "\"127.0.0.1\"", "[\"any\"]", "[\"10.0.0.1\", \"10.0.0.2\", \"10.0.0.3\"]"] {
             assert!(Sources::read(&value(bad), &2).is_err(), "{bad}");
         }
         assert!(Sources::read(&value("[\"10.0.0.1\", \"::1\"]"), &2).is_ok_and(|s| s.contain([10, 0, 0, 1].into())));

@@ -15,6 +15,8 @@ pub struct Config {
     pub gateway: Gateway,
     /// The agents; their places are their [`AgentId`].
     pub agents: Vec<Agent>,
+    /// How names of agents are looked up.
+    pub dns: Dns,
     /// Cores and CPUs.
     pub cores: Cores,
     /// Sockets and frames.
@@ -31,6 +33,8 @@ pub struct Config {
     pub limits: Limits,
     /// Overload levels.
     pub overload: Overload,
+    /// Pacing and queues.
+    pub load_control: LoadControl,
     /// Operator socket.
     pub operator: Operator,
     /// Metrics.

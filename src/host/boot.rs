@@ -3,6 +3,7 @@
 use super::clock::Clock;
 use super::core_loop::{CoreLoop, Exit, Outbox, Spin, guard};
 use super::cores::{CorePort, Cores, Pulse, REQUESTS};
+use super::dns::table::Known;
 use super::frame::{FrameLayout, FramePool, FrameTable, HEADROOM};
 use super::transport::steer::{Program, Steered};
 use super::transport::wake::{self, Sleeper};
@@ -12,16 +13,17 @@ use crate::config::{
     self, BusyPoll, Config, CpuFacts, Duplicates, RestartPending, Role, RsipForm, Sources, SpanKind, Steering, TransportKind,
 };
 use crate::proto::aggregate::{Forms, Widest};
-use crate::proto::base::{CoreId, Counters};
+use crate::proto::base::{CoreId, Counters, Time};
 use crate::proto::cas::{Direction, Signalling, Times};
 use crate::proto::core::{Boot, Core};
 use crate::proto::endpoint::{Encoding, Law};
 use crate::proto::overload::Levels;
 use crate::proto::package::ChannelKind;
-use crate::proto::plan::{AgentSettings, Limits, Plan, Settings, SpanPlan, Timers};
+use crate::proto::plan::{AgentSettings, Limits, LoadControl, Lookups, Plan, Settings, SpanPlan, Timers};
+use crate::proto::transaction::pace::PaceSettings;
 use crate::proto::trunk::{Facility, FacilityKind, FacilityPlan, SimCard, SimulatedPlan, Topology};
 use anyhow::{Context, Result, anyhow, bail};
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -58,10 +60,18 @@ impl Gateway {
     /// # Errors
     /// What the machine refused, naming the setting it is about.
     pub fn start(config: &Config) -> Result<Gateway> {
+        Gateway::start_knowing(config, &Known::new(), Clock::new())
+    }
+
+    /// The same with what is known of the names of agents, as of this clock.
+    ///
+    /// # Errors
+    /// As [`Gateway::start`].
+    pub fn start_knowing(config: &Config, known: &Known, clock: Clock) -> Result<Gateway> {
         let facts: CpuFacts = cpu::allowed().into_iter().map(|cpu| (cpu.id, cpu.node)).collect();
         let layout = config::plan(config, &facts).map_err(|errors| anyhow!("{errors}"))?;
         let plan = Arc::new(plan(config, &layout)?);
-        let settings = Arc::new(settings(config));
+        let settings = Arc::new(settings(config, known));
         let transport = Choice::make(match config.transport.kind {
             TransportKind::Auto => Wanted::Auto,
             TransportKind::Uring => Wanted::Only(Kind::Uring),
@@ -71,7 +81,6 @@ impl Gateway {
         if transport.kind != Kind::Uring && !config.transport.sqpoll_cpus.is_empty() {
             bail!("transport.sqpoll_cpus: needs io_uring: {transport}");
         }
-        let clock = Clock::new();
         check_free(&plan.listen)?;
         let mut parts = Parts::new(config, &layout, &plan)?;
         let steered = steer(config.transport.steering, &plan, &parts.sockets);
@@ -452,11 +461,11 @@ pub(super) fn plan(config: &Config, layout: &config::Plan) -> Result<Plan> {
     })
 }
 
-/// What may change by a reload.
-pub fn settings(config: &Config) -> Settings {
+/// What may change by a reload, or when names of agents get other addresses.
+pub fn settings(config: &Config, known: &Known) -> Settings {
     let timers = &config.timers;
     Settings {
-        agents: config.agents.iter().map(agent).collect(),
+        agents: config.agents.iter().map(|one| agent(config, one, known)).collect(),
         encodings: config.sim.codecs.iter().filter_map(|codec| Encoding::by_name(codec.word().as_bytes())).collect(),
         timers: Timers {
             history: timers.t_hist,
@@ -479,31 +488,81 @@ pub fn settings(config: &Config) -> Settings {
             alarm_merge: timers.alarm_merge,
             shutdown_grace: timers.shutdown_grace,
         },
+        lookups: Lookups {
+            at_max1: config.dns.query_at_max1,
+            at_max2: config.dns.query_at_max2,
+            // What the name server may take, and the way there and back inside the gateway.
+            wait: config.dns.timeout + Duration::from_millis(500),
+        },
+        load_control: load_control(&config.load_control),
         overload: Levels { enter: config.overload.enter, exit: config.overload.leave },
     }
 }
 
-fn agent(agent: &config::Agent) -> AgentSettings {
-    let (addresses, any_address) = match &agent.addresses {
+fn load_control(control: &config::LoadControl) -> LoadControl {
+    let pace = PaceSettings {
+        rate_max: control.rate_max,
+        rate_min: control.rate_min,
+        average: control.average,
+        rise_percent: control.rise_percent,
+        rise_least: control.rise_least,
+        fall_percent: control.fall_percent,
+        step: control.step,
+    };
+    LoadControl { pace, queue_high: control.queue_high, queue_low: control.queue_low }
+}
+
+fn agent(config: &Config, agent: &config::Agent, known: &Known) -> AgentSettings {
+    let (mut addresses, any_address) = match &agent.addresses {
         Sources::Any => (Vec::new(), true),
         Sources::Only(list) => (list.clone(), false),
     };
+    let mut notify = agent.notify.clone();
+    // What is written in the file comes first: no answer of a name server takes an address from another agent, or makes one of ours
+    // an agent's.
+    let elsewhere = |ip: &IpAddr| {
+        let listed =
+            |other: &config::Agent| other.name != agent.name && matches!(&other.addresses, Sources::Only(list) if list.contains(ip));
+        config.agents.iter().any(listed)
+    };
+    let mut resolved = None;
+    for host in &agent.hosts {
+        let found = known.get(&host.name);
+        let at = found.map_or(Time::ZERO, |found| found.at);
+        resolved = Some(resolved.map_or(at, |oldest: Time| oldest.min(at)));
+        for ip in found.map_or(&[][..], |found| &found.list).iter().filter(|ip| is_machine(**ip) && !elsewhere(ip)) {
+            let address = SocketAddr::new(*ip, host.port);
+            if config.gateway.listen.contains(&address) {
+                continue;
+            }
+            if !addresses.contains(ip) {
+                addresses.push(*ip);
+            }
+            if !notify.contains(&address) {
+                notify.push(address);
+            }
+        }
+    }
     let widest = match agent.rsip_form {
         RsipForm::Wildcard | RsipForm::Ranges => Widest::Gateway,
         RsipForm::PerSpan => Widest::Level,
         RsipForm::Each => Widest::Endpoint,
     };
-    let entity = agent.notify.first().map_or(String::new(), |address| {
-        let host = agent.known_as.first().cloned().unwrap_or_else(|| format!("[{}]", address.ip()));
-        format!("{}@{host}:{}", agent.name, address.port())
+    let name = agent.hosts.first().map(|host| (host.name.clone(), host.port));
+    let first = agent.notify.first().map(|address| (format!("[{}]", address.ip()), address.port())).or(name);
+    let entity = first.map_or(String::new(), |(host, port)| {
+        let host = agent.known_as.first().cloned().unwrap_or(host);
+        format!("{}@{host}:{port}", agent.name)
     });
+    let names = agent.known_as.iter().chain(agent.hosts.iter().map(|host| &host.name));
     AgentSettings {
         name: agent.name.clone(),
         entity,
-        domains: agent.known_as.iter().map(|name| name.to_ascii_lowercase()).collect(),
+        domains: names.map(|name| name.to_ascii_lowercase()).collect(),
         addresses,
         any_address,
-        notify: agent.notify.clone(),
+        notify,
+        resolved,
         forms: Forms { widest, ranges: agent.rsip_form == RsipForm::Ranges },
         ranges: agent.ranges,
         same_content: agent.duplicates == Duplicates::SameContent,
@@ -514,13 +573,20 @@ fn agent(agent: &config::Agent) -> AgentSettings {
     }
 }
 
+/// Whether an address that a name server gave can be a machine's.
+fn is_machine(address: IpAddr) -> bool {
+    let broadcast = matches!(address, IpAddr::V4(v4) if v4.is_broadcast());
+    let mapped = matches!(address, IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some());
+    !(address.is_unspecified() || address.is_multicast() || broadcast || mapped)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_machines_default_to_what_the_built_in_file_says() {
-        let of_file = settings(&Config::default_embedded());
+        let of_file = settings(&Config::default_embedded(), &Known::new());
         let plain = Settings::new(of_file.agents.clone());
         let timers = Timers { max_waiting_delay: of_file.timers.max_waiting_delay, ..plain.timers };
         assert_eq!(of_file, Settings { timers, ..plain });

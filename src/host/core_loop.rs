@@ -172,6 +172,10 @@ impl CoreLoop {
                 }
             }
             self.core.handle_time(&mut turn);
+            let lookups = self.core.take_lookups();
+            if lookups != 0 {
+                self.pulse.lookups.fetch_or(lookups, Ordering::Relaxed);
+            }
             port.flush();
             rested = !worked;
             if worked {

@@ -34,6 +34,8 @@ pub struct Pulse {
     pub beat: AtomicU64,
     /// Turns of its loop.
     pub turns: AtomicU64,
+    /// Agents it cannot reach, whose names should be looked up again: by their bits, taken by who does that.
+    pub lookups: AtomicU64,
     /// Whether it has ended.
     pub ended: AtomicBool,
 }

@@ -8,6 +8,7 @@ pub mod control;
 pub mod core_loop;
 pub mod cores;
 pub mod cpu;
+pub mod dns;
 pub mod entropy;
 pub mod frame;
 pub mod inside;

@@ -1,7 +1,8 @@
 //! The life of a gateway process: cores, control loop, the line that says it is ready, and the end.
 
 use super::boot::{self, Gateway};
-use super::control::{Control, End, Events, Setup};
+use super::clock::Clock;
+use super::control::{Control, End, Events, Setup, hosts};
 use super::cpu;
 use super::transport::steer::Steered;
 use crate::config::{self, Card, Config, CpuFacts};
@@ -25,13 +26,15 @@ pub fn run(config: Config, path: Option<PathBuf>, socket: Option<PathBuf>) -> Re
     // Before anything is pinned: a thread inherits the CPUs of the one that starts it.
     let facts: CpuFacts = cpu::allowed().into_iter().map(|cpu| (cpu.id, cpu.node)).collect();
     let layout = config::plan(&config, &facts).map_err(|errors| anyhow!("{errors}"))?;
-    let gateway = Gateway::start(&config)?;
+    let clock = Clock::new();
+    let names = hosts::first(&config, clock.now()).context("dns")?;
+    let gateway = Gateway::start_knowing(&config, &names.known(), clock)?;
     let transport = match &gateway.steered {
         Steered::Single => gateway.transport.to_string(),
         steered => format!("{}, {steered}", gateway.transport),
     };
-    let (cores, clock) = (gateway.cores.clone(), gateway.clock);
-    let setup = Setup { cores, config: config.clone(), config_path: path, socket, facts, layout, settings: boot::settings, clock };
+    let cores = gateway.cores.clone();
+    let setup = Setup { cores, config: config.clone(), config_path: path, socket, facts, layout, settings: boot::settings, names, clock };
     let control = Control::new(setup)?;
     if let Err(error) = writeln!(std::io::stdout(), "{}", ready(&config, &gateway, &transport, &control)) {
         tracing::warn!("the gateway is ready, and standard output does not take the line that says so: {error}");

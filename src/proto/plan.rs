@@ -1,13 +1,14 @@
 //! What a core is told at boot ([`Plan`], never changes) and what a reload may change ([`Settings`]).
 
 use crate::proto::aggregate::Forms;
-use crate::proto::base::{AgentId, CoreId, EndpointIndex, TransactionId};
+use crate::proto::base::{AgentId, CoreId, EndpointIndex, Time, TransactionId};
 use crate::proto::cas::{self, Signalling};
 use crate::proto::codec::mgcp::Domain;
 use crate::proto::codec::mgcp::NotifiedEntity;
 use crate::proto::endpoint::{Encoding, Encodings, Law, OwnedSpan};
 use crate::proto::overload::Levels;
 use crate::proto::package::ChannelKind;
+use crate::proto::transaction::pace::PaceSettings;
 use crate::proto::transaction::{self, history, outgoing};
 use crate::proto::trunk::{Topology, placement};
 use std::net::{IpAddr, SocketAddr};
@@ -89,8 +90,53 @@ pub struct Settings {
     pub encodings: Encodings,
     /// Timers.
     pub timers: Timers,
+    /// When the names of an agent that does not answer are looked up again.
+    pub lookups: Lookups,
+    /// What is done so that neither side is swamped (RFC 3435 4.4.8).
+    pub load_control: LoadControl,
     /// When new calls are refused.
     pub overload: Levels,
+}
+
+/// When the names of an agent that does not answer are looked up again (RFC 3435 4.3).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Lookups {
+    /// After Max1 repeats to its first address.
+    pub at_max1: bool,
+    /// After Max2 repeats to its last address.
+    pub at_max2: bool,
+    /// How long the answer to the latter is waited for.
+    pub wait: Duration,
+}
+
+impl Default for Lookups {
+    fn default() -> Lookups {
+        Lookups { at_max1: true, at_max2: true, wait: Duration::from_millis(2500) }
+    }
+}
+
+/// What is done so that neither side is swamped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LoadControl {
+    /// How new commands to an agent are paced.
+    pub pace: PaceSettings,
+    /// Commands that wait on a core from which on agents are told so by 101.
+    pub queue_high: u16,
+    /// Commands that wait on a core down to which they are told so; below `queue_high`.
+    pub queue_low: u16,
+}
+
+impl LoadControl {
+    /// Commands that wait from which on, and down to which, agents are told 101.
+    pub fn marks(&self) -> (u16, u16) {
+        (self.queue_high, self.queue_low)
+    }
+}
+
+impl Default for LoadControl {
+    fn default() -> LoadControl {
+        LoadControl { pace: PaceSettings::default(), queue_high: 1024, queue_low: 512 }
+    }
 }
 
 /// One agent.
@@ -108,6 +154,9 @@ pub struct AgentSettings {
     pub any_address: bool,
     /// Where its notifications and restarts go, in order.
     pub notify: Vec<SocketAddr>,
+    /// When the names its addresses come from were last looked up; [`Time::ZERO`]: not yet; `None`: it has none, its addresses are
+    /// provisioned.
+    pub resolved: Option<Time>,
     /// Names it understands from us.
     pub forms: Forms,
     /// Whether `[1-12]` in its names is a range.
@@ -251,23 +300,6 @@ impl Limits {
     }
 }
 
-impl Timers {
-    /// Those of transactions.
-    pub fn transaction(&self) -> transaction::Timers {
-        transaction::Timers {
-            t_hist: self.history,
-            t_max: self.max,
-            max1: self.max1,
-            max2: self.max2,
-            rto_initial: self.rto_initial,
-            rto_min: self.rto_min,
-            rto_max: self.rto_max,
-            longtran: self.long_transaction,
-            jitter: true,
-        }
-    }
-}
-
 impl Default for Timers {
     /// Those of the built-in tuning file.
     fn default() -> Timers {
@@ -306,6 +338,7 @@ impl AgentSettings {
             addresses: vec![address.ip()],
             any_address: false,
             notify: vec![address],
+            resolved: None,
             forms: Forms::default(),
             ranges: false,
             same_content: false,
@@ -329,13 +362,39 @@ impl Settings {
     /// G.711 for these agents, with the timers and levels of the built-in tuning file.
     pub fn new(agents: Vec<AgentSettings>) -> Settings {
         let encodings = [&b"PCMU"[..], b"PCMA"].into_iter().filter_map(Encoding::by_name).collect();
-        Settings { agents, encodings, timers: Timers::default(), overload: Levels::default() }
+        Settings {
+            agents,
+            encodings,
+            timers: Timers::default(),
+            lookups: Lookups::default(),
+            load_control: LoadControl::default(),
+            overload: Levels::default(),
+        }
     }
 
     /// The largest response any agent takes, in bytes.
     pub fn largest_response(&self) -> u16 {
         let largest = self.agents.iter().map(|agent| agent.max_response).max().unwrap_or(0);
         largest.clamp(SMALLEST_MAX_RESPONSE, usize::from(LARGEST_DATAGRAM)) as u16
+    }
+
+    /// The timers of transactions.
+    pub fn transaction(&self) -> transaction::Timers {
+        let Settings { timers, lookups, .. } = self;
+        transaction::Timers {
+            t_hist: timers.history,
+            t_max: timers.max,
+            max1: timers.max1,
+            max2: timers.max2,
+            rto_initial: timers.rto_initial,
+            rto_min: timers.rto_min,
+            rto_max: timers.rto_max,
+            longtran: timers.long_transaction,
+            query_max1: lookups.at_max1,
+            query_max2: lookups.at_max2,
+            query_wait: lookups.wait,
+            jitter: true,
+        }
     }
 
     /// The agent that commands from `address`, if any may.

@@ -176,3 +176,23 @@ fn a_repeat_over_another_address_gets_the_same_response() {
         assert_eq!(w.connections().len(), 1);
     });
 }
+
+/// G-NET-10: of several addresses the one the last request came from is preferred; from any other address, any.
+#[test]
+fn the_address_the_last_request_came_from_is_preferred() {
+    let addresses = |settings: &mut tollgate::proto::plan::Settings| {
+        settings.agents[0].addresses.extend([11, 12].map(|last| std::net::IpAddr::from([192, 0, 2, last])));
+        settings.agents[0].notify.push(agent(11, 2727));
+    };
+    super::each_layout_with(
+        |_, settings| addresses(settings),
+        |w| {
+            for (from, expected) in [(11, 11), (1, 1), (11, 11), (12, 1)] {
+                let id = create(w, "ds/ds1-2/1", "C1");
+                let text = format!("RQNT {} ds/ds1-2/1@tgw.example.net MGCP 1.0\r\nX: 1\r\n", 5000 + w.steps());
+                assert_eq!(raw_from(w, agent(from, 4000), text.as_bytes())[0].code, Some(200));
+                assert_eq!(told(w, "ds/ds1-2/1", &id), agent(expected, 2727), "from {from}");
+            }
+        },
+    );
+}

@@ -1,6 +1,6 @@
 //! Transactions: repeats, confirmation, provisional responses, piggybacking, meeting commands (TRX, ACK, PRV, PIG, TXN).
 
-use super::{MS, S, SDP, agent, audit, code, connection, create, each_layout, raw, raw_from, replies, setup};
+use super::{LAYOUTS, MS, S, SDP, agent, audit, code, connection, create, each_layout, raw, raw_from, replies, setup};
 use tollgate::proto::base::Counter;
 use tollgate::proto::trunk::CardOrder;
 use tollgate::sim::{Reply, World};
@@ -327,4 +327,34 @@ fn commands_for_others_do_not_wait() {
         w.order_cards(CardOrder::Delay(0));
         w.send_from(agent(1, 2727), 0, format!("000 {slow}\r\n").as_bytes());
     });
+}
+
+/// G-LOD-01: from the high-water mark of waiting commands on new and repeated ones are told 101, down to the low-water mark; when
+/// nothing more can wait, 409.
+#[test]
+fn waiting_commands_are_told_so_between_the_marks() {
+    for layout in LAYOUTS {
+        let mut w = World::new(setup(layout, 1), |plan, settings| {
+            plan.limits.jobs = 8;
+            (settings.load_control.queue_high, settings.load_control.queue_low) = (6, 3);
+        });
+        w.without_journal();
+        w.order_cards(CardOrder::Delay(100));
+        let create = |w: &mut World, id: u32, channel: u32| {
+            let text = format!("CRCX {id} ds/ds1-2/{channel}@tgw.example.net MGCP 1.0\r\nC: 1\r\nM: recvonly\r\n");
+            w.send_from(agent(1, 2727), 0, text.as_bytes());
+            w.run_for(3 * MS);
+            let codes: Vec<_> = w.replies_to(id).iter().filter_map(|reply| reply.code).collect();
+            codes.last().copied()
+        };
+        w.take_mail();
+        let codes: Vec<_> = (1..=9).map(|n| create(&mut w, 100 + n, n)).collect();
+        assert_eq!(codes, [None, None, None, None, None, None, Some(101), Some(101), Some(409)], "{layout:?}");
+        assert_eq!(create(&mut w, 101, 1), Some(101), "a repeat");
+        // They are done by and by; below the low-water mark a command just waits.
+        w.run_for(S);
+        assert_eq!(create(&mut w, 120, 20), None, "{layout:?}");
+        assert_eq!(create(&mut w, 120, 20), Some(100));
+        w.run_for(S);
+    }
 }

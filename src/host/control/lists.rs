@@ -11,10 +11,12 @@ use crate::config::{self, Sources};
 use crate::host::inside::{Inside, Part};
 use crate::proto::base::counters::RESPONSE_CODES;
 use crate::proto::base::{CoreId, Counter, EndpointIndex};
-use crate::proto::core::{Answer, Ask, ConnectionView, EndpointView, FacilitiesView, SpanView, StateFilter, Work};
+use crate::proto::core::{Answer, Ask, ConnectionView, EndpointView, FacilitiesView, PeerView, SpanView, StateFilter, Work};
 use crate::proto::endpoint::{Announcement, Law, Remote};
+use crate::proto::plan::AgentSettings;
 use crate::proto::plan::Plan;
 use crate::proto::restart::{self, Admin};
+use crate::proto::transaction::round_trip::loss_ppm;
 use crate::proto::trunk::{Facility, FacilityKind, Selection, SpanIndex};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -197,19 +199,27 @@ impl Gateway {
     }
 
     fn agent_rows(&self, silent: &mut Vec<u8>) -> Vec<AgentRow> {
-        let (_, own) = self.own_and_history(silent);
+        let (_, own, peers) = self.own_and_history(silent);
         let (config, now) = (self.config(), self.clock.now());
+        // With what the names have for addresses now.
+        let settings = (self.settings)(&config, &self.known());
         let announcements = self.facilities(silent).map(|view| view.announcements).unwrap_or_default();
-        let row = |(place, agent): (usize, &config::Agent)| {
+        let row = |(place, (agent, effective)): (usize, (&config::Agent, &AgentSettings))| {
+            let peers = || peers.iter().filter_map(|peers| peers.get(place));
+            let (sent, repeated) = peers().fold((0u32, 0u32), |(sent, repeated), peer| (sent + peer.sent, repeated + peer.repeated));
             let told = announcements.iter().filter(|(_, to, _)| usize::from(to.0) == place);
             let mine = || own.iter().filter(|own| own.agent == agent.name);
             AgentRow {
                 name: agent.name.clone(),
                 addresses: match &agent.addresses {
                     Sources::Any => Vec::new(),
-                    Sources::Only(list) => list.iter().map(ToString::to_string).collect(),
+                    Sources::Only(_) => effective.addresses.iter().map(ToString::to_string).collect(),
                 },
-                notify: agent.notify.iter().map(ToString::to_string).collect(),
+                notify: effective.notify.iter().map(ToString::to_string).collect(),
+                hosts: agent.hosts.iter().map(|host| host.name.clone()).collect(),
+                response_ms: peers().filter_map(|peer| peer.response).max().map(|response| response.as_millis() as u64),
+                loss_ppm: loss_ppm(sent, repeated),
+                rate: peers().filter_map(|peer| peer.rate).min(),
                 duplicates: agent.duplicates.word().into(),
                 ranges: agent.ranges,
                 unanswered: mine().count() as u32,
@@ -218,17 +228,17 @@ impl Gateway {
                 restarts: told.map(|(view, _, port)| lead::restart_row(&self.cores.plan, now, view, *port)).collect(),
             }
         };
-        config.agents.iter().enumerate().map(row).collect()
+        config.agents.iter().zip(&settings.agents).enumerate().map(row).collect()
     }
 
     fn transactions(&self, name: Option<&str>, state: Option<&str>, silent: &mut Vec<u8>) -> Result<Transactions, Failure> {
-        let (cores, own) = self.own_and_history(silent);
+        let (cores, own, _) = self.own_and_history(silent);
         Ok(Transactions { cores, own: pick(own, name, state)? })
     }
 
-    /// Histories of the cores, and commands of ours that are not answered, oldest first.
-    pub(super) fn own_and_history(&self, silent: &mut Vec<u8>) -> (Vec<HistoryRow>, Vec<OwnRow>) {
-        let (mut cores, mut own) = (Vec::new(), Vec::new());
+    /// Histories of the cores, commands of ours that are not answered, oldest first, and what each core knows of the agents.
+    pub(super) fn own_and_history(&self, silent: &mut Vec<u8>) -> (Vec<HistoryRow>, Vec<OwnRow>, Vec<Vec<PeerView>>) {
+        let (mut cores, mut own, mut peers) = (Vec::new(), Vec::new(), Vec::new());
         let answers = self.ask_owners(&Ask::Transactions, silent);
         let (config, now) = (self.config(), self.clock.now());
         for (core, answer) in answers {
@@ -254,9 +264,10 @@ impl Gateway {
                 age_ms: own.first_sent.map(|sent| now.since(sent).as_millis() as u64),
                 provisional: own.provisional,
             }));
+            peers.push(view.peers);
         }
         own.sort_by_key(|own| std::cmp::Reverse(own.age_ms));
-        (cores, own)
+        (cores, own, peers)
     }
 
     fn counters(&self, name: Option<&str>, state: Option<&str>) -> Result<Counters, Failure> {

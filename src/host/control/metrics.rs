@@ -237,7 +237,7 @@ impl Metrics {
         gauges(encoder, "core_overloaded", "1 while new calls are refused for overload", each(|load| u8::from(load.overloaded).into()))?;
         gauges(encoder, "core_draining", "1 while new calls are refused by an operator", each(|load| u8::from(load.draining).into()))?;
         gauges(encoder, "core_waiting_commands", "Commands that wait for something", each(|load| load.waiting as f64))?;
-        let (histories, own) = gateway.own_and_history(&mut silent);
+        let (histories, own, _) = gateway.own_and_history(&mut silent);
         let each = |of: fn(&super::view::HistoryRow) -> f64| histories.iter().map(move |row| (row.core, of(row)));
         gauges(encoder, "history_entries", "Transactions running or remembered", each(|row| row.entries as f64))?;
         gauges(encoder, "history_entries_limit", "The most transactions that can be", each(|row| row.entries_limit as f64))?;

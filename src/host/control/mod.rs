@@ -8,6 +8,7 @@
 //! To drive it: [`Control::new`] binds what operators and collectors connect to; [`Control::run`] returns when the process is to end.
 
 mod guests;
+pub mod hosts;
 mod journal;
 mod lead;
 mod lists;
@@ -28,6 +29,7 @@ use crate::config::{self, Config, CpuFacts};
 use crate::host::clock::Clock;
 use crate::host::cores::Cores;
 use crate::host::cpu;
+use crate::host::dns::table::{Known, Table};
 use crate::proto::base::{CoreId, Time};
 use crate::proto::core::{Answer, Ask};
 use crate::proto::plan::Settings;
@@ -57,8 +59,10 @@ pub struct Setup {
     pub facts: CpuFacts,
     /// See `facts`.
     pub layout: config::Plan,
-    /// What a configuration means to the cores.
-    pub settings: fn(&Config) -> Settings,
+    /// What a configuration means to the cores, with what is known of the names of agents.
+    pub settings: fn(&Config, &Known) -> Settings,
+    /// The names of agents, and what was found at the start.
+    pub names: Table,
     /// The process clock.
     pub clock: Clock,
 }
@@ -71,7 +75,9 @@ struct Gateway {
     config_path: Option<PathBuf>,
     facts: CpuFacts,
     layout: config::Plan,
-    settings: fn(&Config) -> Settings,
+    settings: fn(&Config, &Known) -> Settings,
+    /// What was found for the names of agents; changed with the lock on `config` held.
+    known: Mutex<Known>,
     clock: Clock,
     started: Time,
     /// The user who may change things.
@@ -123,7 +129,7 @@ impl Control {
     /// # Errors
     /// What the machine refused, naming the setting it is about.
     pub fn new(setup: Setup) -> Result<Control> {
-        let Setup { cores, config, config_path, socket, facts, layout, settings, clock } = setup;
+        let Setup { cores, config, config_path, socket, facts, layout, settings, names, clock } = setup;
         if let Some(cpu) = layout.housekeeping_cpu
             && !cpu::pin(cpu.into())
         {
@@ -134,7 +140,9 @@ impl Control {
         let started = clock.now();
         let config = Mutex::new(Arc::new(config));
         let owner = socket::user();
-        let gateway = Arc::new(Gateway { cores, config, config_path, facts, layout, settings, clock, started, owner });
+        let known = Mutex::new(names.known());
+        let gateway = Arc::new(Gateway { cores, config, config_path, facts, layout, settings, known, clock, started, owner });
+        hosts::start(gateway.clone(), names)?;
         let metrics = address.map(|address| metrics::Server::start(gateway.clone(), address)).transpose()?;
         let server = server::Server::start(gateway.clone(), bound)?;
         Ok(Control { gateway, server, metrics })

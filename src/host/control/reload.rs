@@ -53,10 +53,11 @@ impl Gateway {
     fn hand_out(&self, old: &config::Config, new: &config::Config) -> Result<(), Failure> {
         let stalled = self.cores.stalled(self.clock.now(), old.limits.stall_alarm).next();
         let stalled = stalled.map(|(core, _)| format!("core {} is silent", core.0));
+        let settings = |config| Arc::new((self.settings)(config, &self.known()));
         let failed = stalled.or_else(|| {
-            self.cores.set_settings(&Arc::new((self.settings)(new))).err().map(|silent| {
+            self.cores.set_settings(&settings(new)).err().map(|silent| {
                 // The same core refuses these too; it still has the old ones.
-                let _ = self.cores.set_settings(&Arc::new((self.settings)(old)));
+                let _ = self.cores.set_settings(&settings(old));
                 silent.to_string()
             })
         });

@@ -7,6 +7,7 @@ use crate::config::{self, Config, CpuFacts};
 use crate::host::boot;
 use crate::host::clock::Clock;
 use crate::host::cores::{CorePort, Cores, Pulse, ToCore};
+use crate::host::dns::table::{Known, Table};
 use crate::host::transport::wake;
 use crate::proto::base::{CoreId, Counter, Counters, FrameRef};
 use crate::proto::core::{Boot, Core, Envelope, Frames, Origin, Outside, Turn};
@@ -89,7 +90,7 @@ impl Machines {
         let clock = Clock::new();
         let layout = config::plan(&config, &facts()).unwrap();
         let plan = Arc::new(boot::plan(&config, &layout).unwrap());
-        let settings = Arc::new(boot::settings(&config));
+        let settings = Arc::new(boot::settings(&config, &Known::new()));
         let rings: Vec<_> = (0..plan.cores).map(|_| unbounded()).collect();
         let all: Vec<Sender<(CoreId, Envelope)>> = rings.iter().map(|(sender, _)| sender.clone()).collect();
         let (mut ports, mut threads) = (Vec::new(), Vec::new());
@@ -120,6 +121,7 @@ impl Machines {
             facts: facts(),
             layout: config::plan(&self.config, &facts()).unwrap(),
             settings: boot::settings,
+            names: Table::default(),
             clock: self.clock,
         });
         (control.unwrap(), Operator { socket, clock: self.clock })

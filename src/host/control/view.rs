@@ -350,6 +350,18 @@ pub struct AgentRow {
     pub addresses: Vec<String>,
     /// Where notifications and restarts go, best first.
     pub notify: Vec<String>,
+    /// Its names in the DNS; their addresses are in both lists.
+    #[serde(default)]
+    pub hosts: Vec<String>,
+    /// Average time to its first response, of the core that waits longest, in ms; nothing before there was one.
+    #[serde(default)]
+    pub response_ms: Option<u64>,
+    /// Datagrams to and from it that were lost, in parts per million, as our repeats tell; nothing before there were 100.
+    #[serde(default)]
+    pub loss_ppm: Option<u32>,
+    /// New commands a core may send it in a second, the slowest one; nothing without a limit.
+    #[serde(default)]
+    pub rate: Option<u64>,
     /// What makes a repeat.
     pub duplicates: String,
     /// Whether ranges in names are used.

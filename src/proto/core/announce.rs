@@ -12,6 +12,7 @@ use crate::proto::endpoint::{Announcement as Told, EntityId, RestartMethod, Serv
 use crate::proto::mgcp::{self, Outcome, Restart, delete};
 use crate::proto::plan::Plan;
 use crate::proto::trunk::Cursor;
+use std::net::IpAddr;
 use std::time::Duration;
 
 /// A RestartInProgress, and how far it is.
@@ -167,11 +168,16 @@ impl Core {
 
     /// Asks the lead core to announce the restart of `endpoint`, or that it is disconnected, now; unless that is done or was just sent
     /// (G-RST-01, G-DIS-03).
-    pub(super) fn trigger_restart<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, endpoint: EndpointIndex) {
+    pub(super) fn trigger_restart<F: Frames, O: Outside>(
+        &mut self,
+        turn: &mut Turn<'_, F, O>,
+        endpoint: EndpointIndex,
+        source: Option<(AgentId, IpAddr)>,
+    ) {
         let waiting = self.calls.endpoints.get(endpoint).is_some_and(|state| state.announcement == Told::Waiting);
         if waiting || self.replaceable(turn.now, endpoint).is_some() {
             // What anybody may send must not pile up before a stalled core: the next command asks again.
-            self.tell(turn, self.plan.lead(), Envelope::Trigger { endpoint });
+            self.tell(turn, self.plan.lead(), Envelope::Trigger { endpoint, source });
         }
     }
 
@@ -216,6 +222,7 @@ impl Core {
                     endpoints.set_entity(endpoint, entity);
                 }
             }
+            self.redirect_commands(range);
         }
     }
 
@@ -224,7 +231,10 @@ impl Core {
         let named = self.calls.endpoints.get(endpoint).filter(|state| state.entity != EntityId::PROVISIONED);
         let provisioned = named.map(|state| (state.provisioned, 0));
         self.calls.endpoints.reset(endpoint);
-        self.note_entity(turn, endpoint, provisioned);
+        if let Some((agent, port)) = provisioned {
+            let range = EndpointRange { first: endpoint.0, count: 1 };
+            self.must_tell(turn, self.plan.lead(), Envelope::Entity { range, agent, port });
+        }
     }
 
     fn lose_connections<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, endpoint: EndpointIndex, reason: u16) {

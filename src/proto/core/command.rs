@@ -12,6 +12,7 @@ use crate::proto::endpoint::Announcement as Told;
 use crate::proto::mgcp::{self, Outcome, Refused, refused};
 use crate::proto::transaction::history::{self, CONFIRM_BUDGET, Class, Confirm, Seen, Start};
 use crate::proto::trunk::Selection;
+use std::time::Duration;
 
 /// Ranges in one `K:` that are looked at; the rest is ignored (the responses expire by themselves).
 const CONFIRM_RANGES: usize = 8;
@@ -152,7 +153,7 @@ impl Core {
                 mgcp::audit_connection::validate(&self.calls, command, endpoint)?;
             }
             // An audit is answered plainly and starts the restart all the same (O-5, G-AUE-16).
-            self.trigger_restart(turn, endpoint);
+            self.trigger_restart(turn, endpoint, received.source());
             return Ok(Step::Audit(endpoint));
         }
         if self.draining && verb == Verb::Crcx {
@@ -264,7 +265,7 @@ impl Core {
         let waiting = state.announcement == Told::Waiting || replaced.is_some();
         // 405 may be heard before a restart, but not before a disconnect (4.4.7).
         let refuses = !state.disconnected && self.settings.agent(received.message.agent).is_some_and(|agent| agent.refuse_while_restarting);
-        self.trigger_restart(turn, endpoint);
+        self.trigger_restart(turn, endpoint, received.source());
         if !refuses && !waiting {
             return false;
         }
@@ -294,6 +295,8 @@ impl Core {
         wait: Wait,
         deadline: Time,
     ) -> Result<JobId, Refused> {
+        // An agent that sends more than is done hears of it at once.
+        let provisional_after = if self.jobs.is_queueing() { Duration::ZERO } else { self.settings.timers.provisional_after };
         let job = Job {
             owner: Owner::Here(handle),
             verb,
@@ -301,7 +304,7 @@ impl Core {
             received,
             wait,
             endpoint,
-            provisional_at: now + self.settings.timers.provisional_after,
+            provisional_at: now + provisional_after,
             deadline,
         };
         self.jobs.insert(job).ok_or(mgcp::TOO_MANY_WAITING)
@@ -318,7 +321,7 @@ impl Core {
         let mut preface = self.preface(verb, self.plan.topology.lookup(local_of(name)), refused.code);
         if preface != Preface::None && self.waits_for_restart(name) {
             if let Preface::Endpoint(endpoint) = preface {
-                self.trigger_restart(turn, endpoint);
+                self.trigger_restart(turn, endpoint, received.source());
             }
             (refused, preface) = (mgcp::RESTARTING, Preface::None);
         }

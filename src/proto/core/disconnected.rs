@@ -102,7 +102,7 @@ impl Core {
         } else {
             self.finish(received.message);
         }
-        self.trigger_restart(turn, endpoint);
+        self.trigger_restart(turn, endpoint, received.source());
         true
     }
 

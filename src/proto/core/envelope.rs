@@ -6,6 +6,7 @@ use crate::proto::base::{AgentId, EndpointIndex, EndpointRange, FrameRef, Transa
 use crate::proto::endpoint::{ConnectionId, Service};
 use crate::proto::mgcp::Created;
 use crate::proto::trunk::{Defect, Facility};
+use std::net::IpAddr;
 
 /// One protocol message inside a received frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -150,6 +151,8 @@ pub enum Envelope {
     Trigger {
         /// The endpoint.
         endpoint: EndpointIndex,
+        /// Which agent sent the command, and from where.
+        source: Option<(AgentId, IpAddr)>,
     },
     /// To the lead core: a command of this endpoint was not answered by its notified entity.
     Unanswered {

@@ -341,7 +341,7 @@ impl Core {
             let waiting = state.announcement == Told::Waiting;
             mgcp::in_service(&self.calls, endpoint)?;
             if waiting {
-                self.trigger_restart(turn, endpoint);
+                self.trigger_restart(turn, endpoint, None);
                 return Err(mgcp::RESTARTING);
             }
         }
@@ -380,6 +380,7 @@ impl Core {
             self.note_success(work.received, endpoint, work.domain);
         }
         if let Some((agent, port)) = entity {
+            self.redirect_commands(range);
             // Every core says the same of its own endpoints, so that the range may name those of others too.
             self.must_tell(turn, self.plan.lead(), Envelope::Entity { range, agent, port });
         }

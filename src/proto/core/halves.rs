@@ -106,7 +106,7 @@ impl Core {
 
     fn announced_or_refuse<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, endpoint: EndpointIndex) -> Result<(), Refused> {
         if self.calls.endpoints.get(endpoint).is_some_and(|state| state.announcement == Told::Waiting) {
-            self.trigger_restart(turn, endpoint);
+            self.trigger_restart(turn, endpoint, None);
             return Err(mgcp::RESTARTING);
         }
         Ok(())

@@ -71,11 +71,31 @@ pub(super) struct Jobs {
     free: Vec<u16>,
     /// Not later than the earliest deadline in the table.
     earliest: Time,
+    /// Jobs from which on and down to which agents are told 101 (RFC 3435 4.4.8).
+    marks: (u16, u16),
+    queueing: bool,
 }
 
 impl Jobs {
-    pub fn new(limit: u16) -> Jobs {
-        Jobs { entries: vec![(0, None); usize::from(limit)], free: (0..limit).rev().collect(), earliest: Time::NEVER }
+    pub fn new(limit: u16, marks: (u16, u16)) -> Jobs {
+        let (entries, free) = (vec![(0, None); usize::from(limit)], (0..limit).rev().collect());
+        Jobs { entries, free, earliest: Time::NEVER, marks, queueing: false }
+    }
+
+    /// Other marks: from which on, and down to which, agents are told 101.
+    pub fn set_marks(&mut self, marks: (u16, u16)) {
+        self.marks = marks;
+        self.mark();
+    }
+
+    /// Whether so many wait that agents are to be told.
+    pub fn is_queueing(&self) -> bool {
+        self.queueing
+    }
+
+    fn mark(&mut self) {
+        let (high, low) = self.marks;
+        self.queueing = self.len() >= usize::from(high) || self.queueing && self.len() > usize::from(low);
     }
 
     pub fn is_full(&self) -> bool {
@@ -93,7 +113,9 @@ impl Jobs {
         let entry = self.entries.get_mut(usize::from(slot))?;
         entry.0 = entry.0.wrapping_add(1);
         entry.1 = Some(job);
-        Some(JobId { slot, generation: entry.0 })
+        let generation = entry.0;
+        self.mark();
+        Some(JobId { slot, generation })
     }
 
     pub fn get(&self, id: JobId) -> Option<&Job> {
@@ -120,6 +142,7 @@ impl Jobs {
         self.get(id)?;
         let job = self.entries.get_mut(usize::from(id.slot))?.1.take()?;
         self.free.push(id.slot);
+        self.mark();
         Some(job)
     }
 

@@ -17,6 +17,7 @@ use crate::proto::plan::{Plan, Settings};
 use crate::proto::restart::{self, Action, Activity, BlockHow, Coordinator, Event, Handle, Outcome};
 use crate::proto::transaction::outgoing;
 use crate::proto::trunk::{Defect, Facility, IntegrationTimes, Selection};
+use std::net::IpAddr;
 
 /// How long the answers to the last RestartInProgress are waited for at shutdown.
 const SHUTDOWN_WAIT: std::time::Duration = std::time::Duration::from_secs(3);
@@ -313,7 +314,15 @@ impl Core {
         }
     }
 
-    pub(super) fn lead_trigger<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, endpoint: EndpointIndex) {
+    pub(super) fn lead_trigger<F: Frames, O: Outside>(
+        &mut self,
+        turn: &mut Turn<'_, F, O>,
+        endpoint: EndpointIndex,
+        source: Option<(AgentId, IpAddr)>,
+    ) {
+        if let Some((agent, from)) = source {
+            self.outgoing.heard(agent, from);
+        }
         self.lead_event(turn.now, Event::Trigger { endpoint, activity: Activity::Command });
         self.handle_lead(turn);
         // As in `lead_settled`, when nobody had to be waited for.

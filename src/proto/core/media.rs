@@ -149,6 +149,7 @@ impl Core {
     ) {
         if let Some((agent, port)) = entity {
             let range = EndpointRange { first: endpoint.0, count: 1 };
+            self.redirect_commands(range);
             self.must_tell(turn, self.plan.lead(), Envelope::Entity { range, agent, port });
         }
     }

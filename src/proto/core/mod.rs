@@ -29,10 +29,12 @@ mod settle;
 pub use announce::Announcement;
 pub use envelope::{Envelope, JobId, Message, SINGLE};
 pub use lead::Administration;
-pub use operator::{Answer, Ask, ConnectionView, CoreView, EndpointView, FacilitiesView, Request, SpanView, StateFilter, TransactionsView};
+pub use operator::{
+    Answer, Ask, ConnectionView, CoreView, EndpointView, FacilitiesView, PeerView, Request, SpanView, StateFilter, TransactionsView,
+};
 pub use outside::{Frames, Handled, Origin, Outside, Turn, Work};
 
-use crate::proto::base::{CoreId, Counter, Counters, NameKey, Rng, Time};
+use crate::proto::base::{AgentId, CoreId, Counter, Counters, NameKey, Rng, Time};
 use crate::proto::cas::Lines;
 use crate::proto::endpoint::{Endpoints, OwnedSpan, PoolLimits};
 use crate::proto::mgcp::Calls;
@@ -118,11 +120,12 @@ impl Core {
         let card = Box::new(Lines::new(card, channels, plan.times, now));
         let endpoints = Endpoints::new(&owned, pools, rng.fork("connections").next());
         let names = NameKey::new([rng.next(), rng.next()]);
-        let timers = settings.timers.transaction();
+        let timers = settings.transaction();
         let largest = settings.largest_response();
         let history = History::new(plan.limits.history(largest), timers.t_hist, settings.timers.transaction_limit, &mut rng);
         let ordinal = plan.ordinal(core).unwrap_or(0) as u32;
-        let outgoing = Outgoing::new(now, &plan.limits.outgoing(ordinal, plan.owners.len() as u32), timers, rng.fork("own"));
+        let mut outgoing = Outgoing::new(now, &plan.limits.outgoing(ordinal, plan.owners.len() as u32), timers, rng.fork("own"));
+        tell_agents(&mut outgoing, now, &settings);
         let finals = Finals::new(now, FINALS, timers, rng.fork("finals"));
         let detector = Detector::new(settings.overload);
         let lead = (plan.lead() == core).then(|| Box::new(Lead::new(&plan, &settings, rng.fork("restart"), now)));
@@ -135,7 +138,7 @@ impl Core {
             finals,
             detector,
             datagrams: Datagrams::new(limits.datagrams),
-            jobs: Jobs::new(limits.jobs),
+            jobs: Jobs::new(limits.jobs, settings.load_control.marks()),
             shares: Shares::new(),
             announcements: Announcements::new(),
             repeats: Repeats::new(),
@@ -160,9 +163,11 @@ impl Core {
 
     /// New settings, for what comes and for timers already running.
     pub fn set_settings(&mut self, now: Time, settings: Arc<Settings>) {
-        let timers = settings.timers.transaction();
+        let timers = settings.transaction();
         self.history.set_timers(timers.t_hist, settings.timers.transaction_limit);
         self.outgoing.set_timers(timers);
+        tell_agents(&mut self.outgoing, now, &settings);
+        self.jobs.set_marks(settings.load_control.marks());
         self.finals.set_timers(timers);
         self.detector.set_levels(settings.overload);
         if let Some(lead) = &mut self.lead {
@@ -170,6 +175,11 @@ impl Core {
         }
         self.calls.settings = settings.clone();
         self.settings = settings;
+    }
+
+    /// Agents whose names should be looked up again, by their bits; each is told once.
+    pub fn take_lookups(&mut self) -> u64 {
+        self.outgoing.take_lookups()
     }
 
     /// Everything that is due: deadlines, the card's indications, the next slice of work over many endpoints.
@@ -308,7 +318,7 @@ impl Core {
             Envelope::Settle { states } => self.must_tell(turn, from, Envelope::Settled { states }),
             Envelope::Settled { states } => self.lead_settled(turn, from, states),
             Envelope::Announce(announcement) => self.handle_announcement(turn, announcement),
-            Envelope::Trigger { endpoint } => self.lead_trigger(turn, endpoint),
+            Envelope::Trigger { endpoint, source } => self.lead_trigger(turn, endpoint, source),
             Envelope::Unanswered { endpoint } => self.lead_unanswered(turn.now, endpoint),
             Envelope::Disconnected { range } => self.handle_disconnected(range),
             Envelope::Entity { range, agent, port } => self.lead_entity(turn, range, agent, port),
@@ -321,6 +331,14 @@ impl Core {
                 self.note_calls(turn);
             }
         }
+    }
+}
+
+/// Tells the table of our own commands what is known of the agents.
+fn tell_agents(outgoing: &mut Outgoing, now: Time, settings: &Settings) {
+    outgoing.set_pace(settings.load_control.pace);
+    for (place, agent) in settings.agents.iter().enumerate().take(usize::from(u8::MAX) + 1) {
+        outgoing.set_agent(now, AgentId(place as u8), &agent.notify, agent.resolved);
     }
 }
 

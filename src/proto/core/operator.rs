@@ -11,6 +11,9 @@ use crate::proto::mgcp::delete;
 use crate::proto::restart;
 use crate::proto::transaction::history;
 use crate::proto::transaction::outgoing::Outstanding;
+use std::net::IpAddr;
+use std::time::Duration;
+
 use crate::proto::trunk::{CardOrder, Cursor, Facility, MediaReport, Selection, SpanIndex};
 
 /// A question or an order, with the answer as far as it is there.
@@ -153,6 +156,23 @@ pub struct TransactionsView {
     pub waiting: usize,
     /// Commands of ours that are not answered.
     pub own: Vec<Outstanding>,
+    /// What is known of each agent, in the order of the settings.
+    pub peers: Vec<PeerView>,
+}
+
+/// What a core knows of an agent from the commands it sent there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PeerView {
+    /// Average time to the first response.
+    pub response: Option<Duration>,
+    /// Commands sent that were answered, and copies of them sent again: of late.
+    pub sent: u32,
+    /// See `sent`.
+    pub repeated: u32,
+    /// New commands it may get in a second; `None`: no limit.
+    pub rate: Option<u64>,
+    /// The address that was heard from last.
+    pub heard: Option<IpAddr>,
 }
 
 /// What the restart coordinator knows of facilities.
@@ -231,7 +251,16 @@ impl Core {
             }
             Ask::Transactions => {
                 let own = self.outgoing.iter().collect();
-                request.answer = Answer::Transactions(TransactionsView { history: self.history.stats(), waiting: self.jobs.len(), own });
+                let peer = |place: usize| {
+                    let agent = AgentId(place as u8);
+                    let trip = self.outgoing.round_trip(agent);
+                    let (sent, repeated) = trip.copies();
+                    let (rate, heard) = (self.outgoing.rate(turn.now, agent), self.outgoing.preferred(agent));
+                    PeerView { response: trip.average(), sent, repeated, rate, heard }
+                };
+                let peers = (0..self.settings.agents.len()).map(peer).collect();
+                let (history, waiting) = (self.history.stats(), self.jobs.len());
+                request.answer = Answer::Transactions(TransactionsView { history, waiting, own, peers });
                 true
             }
             Ask::Core => {

@@ -4,15 +4,15 @@
 use super::Core;
 use super::outside::{Frames, Origin, Outside, Turn};
 use super::receive::Received;
-use crate::proto::base::{AgentId, Counter, EndpointIndex, Time, TransactionId};
+use crate::proto::base::{AgentId, Counter, EndpointIndex, EndpointRange, Time, TransactionId};
 use crate::proto::codec::mgcp::Response;
 use crate::proto::endpoint::{Connection, EntityId};
 use crate::proto::mgcp;
 use crate::proto::transaction::finals::{Final, Repeat};
 use crate::proto::transaction::history;
-use crate::proto::transaction::outgoing::{ADDRESSES, Answer, Due};
+use crate::proto::transaction::outgoing::{ADDRESSES, Answer, Due, Outstanding};
 use crate::proto::trunk::MediaReport;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// What a command of ours is for, as the table of outstanding commands keeps it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,6 +60,7 @@ impl Core {
             }
             Answer::Done(done) => {
                 self.counters.add(Counter::ResponsesMatched);
+                self.outgoing.heard(done.agent, received.origin.from.ip());
                 if let Purpose::Restart(number) = Purpose::unpack(done.user) {
                     let entity = response.notified_entity();
                     self.restart_answered(turn, number, done.outcome, done.code, entity);
@@ -132,18 +133,20 @@ impl Core {
     /// Whom `endpoint` notifies, and where (G-NET-01..03).
     fn destination(&self, endpoint: EndpointIndex) -> Option<(AgentId, [SocketAddr; ADDRESSES], usize)> {
         let state = self.calls.endpoints.get(endpoint)?;
-        match (self.calls.endpoints.entities.get(state.entity), state.entity, state.source) {
-            (Some((agent, port, _)), ..) => Some(self.addresses(agent, port)),
-            (None, EntityId::SOURCE, Some((agent, from))) => {
-                let mut addresses = [from; ADDRESSES];
-                addresses[0] = from;
-                Some((agent, addresses, 1))
-            }
-            _ => Some(self.addresses(state.provisioned, 0)),
+        let (agent, port) = match (self.calls.endpoints.entities.get(state.entity), state.entity, state.source) {
+            (Some((agent, port, _)), ..) => (agent, port),
+            (None, EntityId::SOURCE, Some((agent, from))) => return Some((agent, [from; ADDRESSES], 1)),
+            _ => (state.provisioned, 0),
+        };
+        let (agent, mut list, count) = self.addresses(agent, port);
+        if let Some((_, from)) = state.source {
+            prefer(list.get_mut(..count).unwrap_or_default(), from.ip());
         }
+        Some((agent, list, count))
     }
 
-    /// Where commands for `agent` go: its addresses in order, at `port` unless that is 0.
+    /// Where commands for `agent` go: its addresses in order, the one that was heard from last before the others (G-NET-10), at `port`
+    /// unless that is 0.
     pub(super) fn addresses(&self, agent: AgentId, port: u16) -> (AgentId, [SocketAddr; ADDRESSES], usize) {
         let notify = self.settings.agent(agent).map_or(&[][..], |agent| &agent.notify);
         let mut list = [SocketAddr::from(([0, 0, 0, 0], 0)); ADDRESSES];
@@ -155,7 +158,38 @@ impl Core {
             }
             count += 1;
         }
+        if let Some(heard) = self.outgoing.preferred(agent) {
+            prefer(list.get_mut(..count).unwrap_or_default(), heard);
+        }
         (agent, list, count)
+    }
+
+    /// Endpoints got another notified entity: their commands that are still outstanding go there (G-NET-13).
+    pub(super) fn redirect_commands(&mut self, range: EndpointRange) {
+        if self.outgoing.is_empty() {
+            return;
+        }
+        let outstanding: Vec<_> = self.outgoing.iter().collect();
+        for Outstanding { id, agent: old, user, to, .. } in outstanding {
+            let Purpose::Delete(endpoint) = Purpose::unpack(user) else { continue };
+            if !range.contains(endpoint) {
+                continue;
+            }
+            let Some((agent, addresses, count)) = self.destination(endpoint) else { continue };
+            let addresses = addresses.get(..count).unwrap_or_default();
+            if (agent != old || !addresses.contains(&to)) && self.outgoing.redirect(id, agent, addresses) {
+                self.counters.add(Counter::OwnRedirected);
+            }
+        }
+    }
+}
+
+/// Moves the address of this machine to the front; the order of the others stays.
+fn prefer(list: &mut [SocketAddr], ip: IpAddr) {
+    if let Some(place) = list.iter().position(|address| address.ip() == ip)
+        && let Some(front) = list.get_mut(..=place)
+    {
+        front.rotate_right(1);
     }
 }
 

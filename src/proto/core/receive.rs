@@ -7,6 +7,7 @@ use super::outside::{Frames, Handled, Origin, Outside, Turn, Work};
 use crate::proto::base::{AgentId, Counter, FrameRef, TransactionId};
 use crate::proto::codec::peek::{self, Peek};
 use crate::proto::mgcp::{self, Refused};
+use std::net::IpAddr;
 
 /// A message and where it came from.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +17,11 @@ pub(super) struct Received {
 }
 
 impl Received {
+    /// Who sent it, and from where.
+    pub fn source(&self) -> Option<(AgentId, IpAddr)> {
+        Some((self.message.agent, self.origin.from.ip()))
+    }
+
     /// A message that another core received.
     pub fn of<F: Frames, O: Outside>(turn: &Turn<'_, F, O>, message: Message) -> Result<Received, Refused> {
         turn.frames.read(message.frame).map(|(_, origin)| Received { message, origin }).ok_or(mgcp::CORE_SILENT)

@@ -130,7 +130,7 @@ impl Core {
         }
     }
 
-    /// Sends `100`: the command is being executed (G-PRV-01). Before the restart is sent it would be the first thing the agent sees of
+    /// Sends `100`: the command is being executed (G-PRV-01); `101` while many wait (G-LOD-01). Before the restart is sent it would be the first thing the agent sees of
     /// the endpoint, so nothing is sent then (G-RST-03).
     pub(super) fn respond_provisional<F: Frames, O: Outside>(
         &mut self,
@@ -147,15 +147,16 @@ impl Core {
         }
         let Origin { from, local, .. } = received.origin;
         let announcement = self.announcement_in_front(preface);
+        let queued = self.jobs.is_queueing();
         let (announcements, plan) = (&self.announcements, &self.plan);
         let sent = turn.out.transmit(from, local, |buffer| {
             let front = announcement.and_then(|number| announcements.write(plan, number, buffer)).unwrap_or(0);
-            front + mgcp::write_provisional(buffer.get_mut(front..).unwrap_or_default(), id)
+            front + mgcp::write_provisional(buffer.get_mut(front..).unwrap_or_default(), id, queued)
         });
         if sent {
             self.history.note_provisional(handle);
             self.counters.add(Counter::Provisional);
-            self.counters.response(100);
+            self.counters.response(if queued { 101 } else { 100 });
         } else {
             self.counters.add(Counter::TransmitFull);
         }

@@ -91,7 +91,7 @@ pub const HISTORY_FULL: Refused = refuse(409, "overloaded, too many transactions
 /// The operator drains the gateway.
 pub const DRAINING: Refused = refuse(403, "gateway is being drained, no new connections");
 /// The table of waiting commands is full.
-pub const TOO_MANY_WAITING: Refused = refuse(403, "too many commands in progress");
+pub const TOO_MANY_WAITING: Refused = refuse(409, "overloaded, too many commands wait");
 /// A response over the agent's limit (G-AUE-02).
 pub const RESPONSE_TOO_LARGE: Refused = refuse(533, "response would be too large");
 /// Its own time limit (G-PRV-05).

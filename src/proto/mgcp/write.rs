@@ -85,10 +85,11 @@ pub fn write_refusal(buffer: &mut [u8], id: TransactionId, refused: Refused) -> 
     writer.finish().unwrap_or(0)
 }
 
-/// `100`, into `buffer`.
-pub fn write_provisional(buffer: &mut [u8], id: TransactionId) -> usize {
+/// `100`, or `101` when the command waits behind many others, into `buffer`.
+pub fn write_provisional(buffer: &mut [u8], id: TransactionId, queued: bool) -> usize {
     let mut writer = Writer::new(buffer);
-    writer.response(100, id, None, "in progress");
+    let (code, text) = if queued { (101, "queued") } else { (100, "in progress") };
+    writer.response(code, id, None, text);
     writer.finish().unwrap_or(0)
 }
 

@@ -3,6 +3,7 @@
 //! - [`history`]: commands of agents, running and answered; a repeat finds its response (RFC 3435 3.5.1, 3.5.2).
 //! - [`finals`]: responses that wait for their `000` (RFC 3435 3.5.6).
 //! - [`outgoing`]: commands of ours until they are answered or given up (RFC 3435 3.5.3, 4.3).
+//! - [`pace`]: how fast new commands go to an agent (RFC 3435 4.4.8).
 //! - [`round_trip`]: how long an agent takes, and how long to wait before a repeat.
 //!
 //! Everything here belongs to one core. No table is shared: the home core of a command is a function of its endpoint name, and
@@ -11,6 +12,7 @@
 pub mod finals;
 pub mod history;
 pub mod outgoing;
+pub mod pace;
 pub mod round_trip;
 
 use std::time::Duration;
@@ -34,6 +36,12 @@ pub struct Timers {
     pub rto_max: Duration,
     /// LONGTRAN: the timer after a provisional response (G-PRV-04).
     pub longtran: Duration,
+    /// Whether the names of an agent are looked up again when Max1 repeats to its first address were not answered (G-RTX-09).
+    pub query_max1: bool,
+    /// The same when Max2 repeats to its last one were not (G-RTX-10).
+    pub query_max2: bool,
+    /// How long an answer to that is waited for before the command counts as unanswered.
+    pub query_wait: Duration,
     /// Whether the time to a repeat is drawn from the upper half of the back-off (F-3), or is the whole of it.
     pub jitter: bool,
 }
@@ -49,6 +57,9 @@ impl Default for Timers {
             rto_min: Duration::from_millis(100),
             rto_max: Duration::from_secs(4),
             longtran: Duration::from_secs(5),
+            query_max1: true,
+            query_max2: true,
+            query_wait: Duration::from_secs(3),
             jitter: true,
         }
     }

@@ -42,9 +42,14 @@ impl RoundTrip {
         self.start(timers).timer
     }
 
-    /// The share of datagrams that had to be repeated, in parts per million (G-RTX-16); none before 100 were answered.
+    /// Datagrams sent, and of these the ones that had to be sent again, of late: the loss to and from the agent (G-RTX-16).
+    pub fn copies(&self) -> (u32, u32) {
+        (self.sent, self.repeated)
+    }
+
+    /// The share of datagrams that had to be repeated, in parts per million; none before 100 were answered.
     pub fn loss_ppm(&self) -> Option<u32> {
-        (self.sent >= 100).then(|| (u64::from(self.repeated) * 1_000_000 / u64::from(self.sent)) as u32)
+        loss_ppm(self.sent, self.repeated)
     }
 
     /// The timer of a new transaction.
@@ -88,6 +93,11 @@ impl RoundTrip {
             (self.sent, self.repeated) = (self.sent / 2, self.repeated / 2);
         }
     }
+}
+
+/// The share of datagrams sent again, in parts per million; none when too few were sent to say.
+pub fn loss_ppm(sent: u32, repeated: u32) -> Option<u32> {
+    (sent >= 100).then(|| (u64::from(repeated) * 1_000_000 / u64::from(sent)) as u32)
 }
 
 /// The retransmission timer of one transaction.

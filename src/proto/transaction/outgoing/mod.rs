@@ -2,7 +2,9 @@
 //!
 //! Owns each outstanding command of one core from [`Outgoing::send`] to its final response, its bytes, the ids, and what is known about
 //! the delay of each agent. Does not know what a command means: `user` is the caller's word for it and comes back with its end.
-//! Resolves no names, and does not pace: [`Outgoing::outstanding`] tells a caller that wants to.
+//! First copies go at the pace the agent can take ([`super::pace`]); [`Outgoing::outstanding`] tells a caller that wants to hold back
+//! more. Resolves no names: it is told what is known of each agent ([`Outgoing::set_agent`]), and says whose names should be looked up
+//! again ([`Outgoing::take_lookups`]).
 //!
 //! To drive it: [`Outgoing::send`]; at [`Outgoing::deadline`], [`Outgoing::poll`] until it yields nothing; every response that comes in
 //! goes to [`Outgoing::handle_response`]. The first copy of a command comes out of `poll` too, in the order of the `send`s.
@@ -10,16 +12,19 @@
 //! Invariants. Every copy has the same id and bytes (G-TRX-07). Nothing leaves later than T-MAX after the first copy, whatever the
 //! addresses (G-RTX-05). Every command ends exactly once: answered, unanswered, or cancelled. Memory is fixed at construction.
 
+mod agents;
 mod ids;
 mod store;
 #[cfg(test)]
 mod tests;
 
 use super::Timers;
+use super::pace::PaceSettings;
 use super::round_trip::{Backoff, RoundTrip};
 use crate::proto::base::id::TRANSACTION_ID_MAX;
 use crate::proto::base::{AgentId, Rng, Time, TransactionId};
 use crate::proto::timer::TimerWheel;
+use agents::Peer;
 use ids::Ids;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -176,8 +181,12 @@ struct Slot {
     current: u8,
     /// N of M-9: repeats to that address.
     repeats: u8,
+    /// It has its place among the new commands to its agent.
+    placed: bool,
     /// Its agent changed: the next copy is no repeat to the address.
     moved: bool,
+    /// The last address was given up, and the names are being looked up once more.
+    last_hope: bool,
     /// All copies.
     copies: u32,
     first_sent: Option<Time>,
@@ -186,12 +195,6 @@ struct Slot {
     stored: Stored,
     /// When it got its final response.
     ended: Option<Time>,
-}
-
-#[derive(Clone, Copy, Default)]
-struct Peer {
-    round_trip: RoundTrip,
-    outstanding: u32,
 }
 
 /// One core's own commands. See the module's page.
@@ -207,6 +210,9 @@ pub struct Outgoing {
     live: u32,
     limit: u32,
     timers: Timers,
+    pace: PaceSettings,
+    /// Agents whose names should be looked up, by their bits.
+    lookups: u64,
     rng: Rng,
 }
 
@@ -237,7 +243,9 @@ impl Outgoing {
             address_count: 0,
             current: 0,
             repeats: 0,
+            placed: false,
             moved: false,
+            last_hope: false,
             copies: 0,
             first_sent: None,
             last_sent: Time::ZERO,
@@ -256,6 +264,8 @@ impl Outgoing {
             live: 0,
             limit,
             timers,
+            pace: PaceSettings { rate_max: 0, ..PaceSettings::default() },
+            lookups: 0,
             rng,
         }
     }
@@ -304,7 +314,9 @@ impl Outgoing {
             address_count: 0,
             current: 0,
             repeats: 0,
+            placed: false,
             moved: false,
+            last_hope: false,
             copies: 0,
             first_sent: None,
             last_sent: now,
@@ -353,6 +365,10 @@ impl Outgoing {
         let Some(first_sent) = slot.first_sent.filter(|_| code >= 100) else { return stray };
         if slot.phase == Phase::Waiting {
             self.note_first_response(now, key, first_sent);
+        }
+        if matches!(code, 101 | 409) {
+            let (agent, settings) = (self.slots[key as usize].agent, self.pace);
+            self.peer(agent).pace.slow_down(now, &settings);
         }
         let Slot { agent, user, .. } = self.slots[key as usize];
         if code < 200 {
@@ -464,6 +480,22 @@ impl Outgoing {
 
     /// Table M-9 for a slot whose timer has run out.
     fn step(&mut self, now: Time, key: u32) -> Step {
+        let Slot { agent, first_sent, repeats, current, .. } = self.slots[key as usize];
+        if first_sent.is_none() && !self.slots[key as usize].placed {
+            let settings = self.pace;
+            let place = self.peer(agent).pace.reserve(now, &settings);
+            let slot = &mut self.slots[key as usize];
+            slot.placed = place.is_ok();
+            if let Ok(later) | Err(later) = place
+                && later > now
+            {
+                self.wheel.schedule(key, slot.id, later);
+                return Step::Wait;
+            }
+        }
+        if first_sent.is_some() && current == 0 && repeats == self.timers.max1 && self.timers.query_max1 {
+            self.look_up(now, agent);
+        }
         let unreachable = self.unreachable(&self.slots[key as usize]);
         let fresh = self.round_trip(self.slots[key as usize].agent).start(&self.timers);
         let timers = self.timers;
@@ -474,6 +506,9 @@ impl Outgoing {
             self.transmitted(now, key);
             return Step::Transmit { repeat: false };
         };
+        if slot.last_hope && slot.phase == Phase::Waiting && !slot.untried() {
+            return Step::Unanswered;
+        }
         let elapsed = now.since(first_sent);
         if elapsed > timers.t_max {
             if elapsed >= timers.give_up() {
@@ -481,18 +516,22 @@ impl Outgoing {
             }
             return self.wait_to_give_up(key, first_sent);
         }
-        let untried = slot.current + 1 < slot.address_count;
+        let untried = slot.untried();
         if slot.moved {
             slot.moved = false;
         } else if untried && (slot.repeats >= timers.max1 || unreachable) {
             // The back-off begins anew: what it learnt was about the other path, and at RTO-MAX a copy, T-MAX would pass before the
             // third address is tried (G-NET-09).
-            (slot.current, slot.repeats, slot.backoff) = (slot.current + 1, 0, fresh);
+            (slot.current, slot.repeats, slot.backoff, slot.last_hope) = (slot.current + 1, 0, fresh, false);
         } else if slot.repeats < timers.max2 {
             slot.repeats += 1;
             slot.backoff.repeat(&timers, &mut self.rng);
         } else if slot.phase == Phase::Provisional {
             return self.wait_to_give_up(key, first_sent);
+        } else if timers.query_max2 && self.look_up(now, agent) {
+            self.slots[key as usize].last_hope = true;
+            self.wheel.schedule(key, self.slots[key as usize].id, now + timers.query_wait);
+            return Step::Wait;
         } else {
             return Step::Unanswered;
         }
@@ -516,11 +555,13 @@ impl Outgoing {
 
     fn note_first_response(&mut self, now: Time, key: u32, first_sent: Time) {
         let Slot { agent, copies, repeats, backoff, .. } = self.slots[key as usize];
-        let round_trip = &mut self.peer(agent).round_trip;
+        let settings = self.pace;
+        let peer = self.peer(agent);
         if copies == 1 {
-            round_trip.answered_at_first_try(now.since(first_sent));
+            peer.round_trip.answered_at_first_try(now.since(first_sent));
+            peer.pace.answered(now, now.since(first_sent), &settings);
         } else {
-            round_trip.answered_after_repeats(u32::from(repeats), backoff.timer());
+            peer.round_trip.answered_after_repeats(u32::from(repeats), backoff.timer());
         }
     }
 
@@ -549,12 +590,23 @@ impl Slot {
     }
 
     fn set_addresses(&mut self, addresses: &[SocketAddr]) {
-        let count = addresses.len().min(ADDRESSES);
-        for (place, address) in self.addresses.iter_mut().zip(addresses) {
-            *place = *address;
-        }
-        self.address_count = count as u8;
+        (self.addresses, self.address_count) = list(addresses);
     }
+
+    /// Whether there is an address it was not sent to yet.
+    fn untried(&self) -> bool {
+        self.current + 1 < self.address_count
+    }
+}
+
+/// The first [`ADDRESSES`] of `addresses`, and how many they are.
+fn list(addresses: &[SocketAddr]) -> ([SocketAddr; ADDRESSES], u8) {
+    let mut list = [UNSPECIFIED; ADDRESSES];
+    let count = addresses.len().min(ADDRESSES);
+    for (place, address) in list.iter_mut().zip(addresses) {
+        *place = *address;
+    }
+    (list, count as u8)
 }
 
 /// The class of a final response, and its code if we know it, else that of its class (G-RSL-04, Table C-1).

@@ -399,3 +399,119 @@ fn ids_are_not_used_again_early_and_incoming_ids_do_not_matter() {
     }
     assert!(refused > 0 && last.len() == 4000);
 }
+
+/// An agent with names, looked up at 0.001 s.
+fn named(timers: Timers, known: &[SocketAddr]) -> Outgoing {
+    let mut machine = machine(timers);
+    machine.set_agent(Time::ZERO, CA, known, Some(Time::from_millis(1)));
+    machine
+}
+
+fn copies_to(log: &[Out], wanted: SocketAddr) -> usize {
+    log.iter().filter(|out| matches!(out, Out::Copy { to, .. } if *to == wanted)).count()
+}
+
+#[test]
+fn an_agent_that_does_not_answer_is_looked_up_after_max1_repeats() {
+    // G-RTX-09: the record was changed meanwhile.
+    let (mut machine, start) = (named(steady(), &addresses(1)), Time::ZERO + 10 * S);
+    machine.send(start, CA, &addresses(1), 7, write).unwrap();
+    let before = run(&mut machine, start, start + 8 * S);
+    assert_eq!((before.len(), machine.take_lookups()), (6, 0), "five repeats");
+    let rest = run(&mut machine, start + 8 * S, start + 11 * S);
+    assert_eq!((rest.len(), machine.take_lookups(), machine.take_lookups()), (1, 1, 0));
+    machine.set_agent(start + 11 * S, CA, &[address(9)], Some(start + 11 * S));
+    let after = run(&mut machine, start + 11 * S, start + 20 * S);
+    assert_eq!(copies_to(&after, address(9)), after.len());
+    assert!(after.len() > 3, "{after:?}");
+}
+
+#[test]
+fn before_a_command_is_given_up_the_names_are_looked_up_once_more() {
+    // G-RTX-10, G-RTX-12: without an answer, with one that brings nothing, with one that brings an address.
+    let timers = Timers { rto_max: S, ..steady() };
+    for found in [None, Some(addresses(1)), Some(vec![address(0), address(5)])] {
+        let (mut machine, start) = (named(Timers { query_max1: false, ..timers }, &addresses(1)), Time::ZERO + 10 * S);
+        machine.send(start, CA, &addresses(1), 7, write).unwrap();
+        let first = run(&mut machine, start, start + 7 * S);
+        assert_eq!((first.len(), machine.take_lookups()), (8, 1), "{first:?}");
+        let asked = start + 7 * S;
+        let is_known = found.is_some();
+        if let Some(found) = &found {
+            machine.set_agent(asked, CA, found, Some(asked));
+        }
+        let rest = run(&mut machine, asked, start + 12 * S);
+        match found.map_or(0, |found| found.len()) {
+            2 => assert!(copies_to(&rest, address(5)) > 2 && copies_to(&rest, address(0)) == 0, "{rest:?}"),
+            _ => {
+                let [Out::Unanswered { at, user: 7 }] = rest[..] else { panic!("{rest:?}") };
+                assert_eq!(at < 17_100 * MS, is_known, "{at:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn lookups_can_be_switched_off_and_are_not_made_twice_in_a_row() {
+    // G-RTX-11, G-RTX-09: off; just done; no names.
+    let off = Timers { query_max1: false, query_max2: false, ..steady() };
+    let start = Time::ZERO + 10 * S;
+    let mut silent = named(off, &addresses(1));
+    silent.send(start, CA, &addresses(1), 7, write).unwrap();
+    assert!(matches!(run(&mut silent, start, start + 61 * S).last(), Some(Out::Unanswered { .. })));
+    assert_eq!(silent.take_lookups(), 0);
+    let mut recent = named(Timers { query_max2: false, ..steady() }, &addresses(1));
+    recent.send(start, CA, &addresses(1), 7, write).unwrap();
+    run(&mut recent, start, start + 8 * S);
+    recent.set_agent(start + 8 * S, CA, &addresses(1), Some(start + 8 * S));
+    run(&mut recent, start + 8 * S, start + 61 * S);
+    assert_eq!(recent.take_lookups(), 0);
+    let mut listed = machine(steady());
+    listed.set_agent(start, CA, &addresses(1), None);
+    listed.send(start, CA, &addresses(1), 7, write).unwrap();
+    run(&mut listed, start, start + 61 * S);
+    assert_eq!(listed.take_lookups(), 0);
+}
+
+#[test]
+fn an_address_that_is_gone_from_the_names_is_not_tried() {
+    let (mut machine, start) = (named(steady(), &addresses(3)), Time::ZERO + 10 * S);
+    machine.send(start, CA, &addresses(3), 7, write).unwrap();
+    run(&mut machine, start, start + S);
+    machine.set_agent(start + S, CA, &[address(0), address(2)], Some(start + S));
+    let log = run(&mut machine, start + S, start + 61 * S);
+    assert_eq!(copies_to(&log, address(1)), 0);
+    assert!(copies_to(&log, address(2)) > 3, "{log:?}");
+}
+
+#[test]
+fn first_copies_go_at_the_pace_the_agent_can_take() {
+    // G-LOD-02: 101 and 409 slow down what is new; repeats keep their own timers.
+    let mut machine = machine(steady());
+    machine.set_pace(PaceSettings { rate_max: 100, rate_min: 2, step: 1, ..PaceSettings::default() });
+    let mut now = Time::from_millis(1000);
+    let first = |machine: &mut Outgoing, now: &mut Time, time: Duration| {
+        let until = *now + time;
+        let mut sent = Vec::new();
+        while *now < until {
+            while let Some(due) = machine.poll(*now) {
+                if let Due::Transmit { id, repeat: false, .. } = due {
+                    sent.push(id);
+                }
+            }
+            *now = machine.deadline().max(*now + MS).min(until);
+        }
+        sent
+    };
+    for _ in 0..600 {
+        machine.send(now, CA, &addresses(1), 7, write).unwrap();
+    }
+    let sent = first(&mut machine, &mut now, S);
+    assert!((95..=115).contains(&sent.len()), "{}", sent.len());
+    for id in sent {
+        machine.handle_response(now, 409, id, false);
+        now += 20 * MS;
+    }
+    let slow = first(&mut machine, &mut now, 2 * S).len();
+    assert!(slow <= 10, "{slow}");
+}
