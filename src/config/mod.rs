@@ -161,7 +161,7 @@ mod tests {
                 }
                 (3, Some((key, _))) => lines[at] = format!("{key} = {}", other.split_once(" = ").map_or("5", |(_, value)| value)),
                 (_, Some((key, _))) => lines[at] = format!("{key} = {value}"),
-                _ => lines[at].truncate(1),
+                _ => lines[at] = lines[at].chars().take(1).collect(),
             }
         }
         lines.join("\n")

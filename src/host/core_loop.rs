@@ -171,6 +171,9 @@ impl CoreLoop {
                     requests.push_back((request, reply));
                 }
             }
+            while let Some(report) = turn.out.transport.take_report() {
+                self.core.handle_unreachable(&mut turn, report.to, report.sent());
+            }
             self.core.handle_time(&mut turn);
             let lookups = self.core.take_lookups();
             if lookups != 0 {

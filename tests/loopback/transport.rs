@@ -405,17 +405,25 @@ fn a_dead_destination_stops_neither_sending_nor_receiving() {
         let client = client(bed.addresses[0]);
         // No other test binds this address, so the kernel answers each datagram with ICMP port unreachable.
         let dead: SocketAddr = "127.77.0.1:2727".parse().expect("an address");
+        let mut reports = 0;
         for n in 0..50u8 {
             put(&client, &[n]);
             let slot = bed.transport.reserve().expect("a free slot");
+            bed.transport.buffer(&slot)[..10].copy_from_slice(b"NTFY 17 x\n");
             bed.transport.send(slot, 10, dead, 0);
             bed.transport.flush();
             let frame = bed.receive(1)[0];
             assert!(bed.echo(frame));
             bed.transport.flush();
             assert_eq!(answer(&client), [n], "{subject:?}");
+            while let Some(report) = bed.transport.take_report() {
+                assert_eq!((report.to, report.sent()), (dead, &b"NTFY 17 x\n"[..]), "{subject:?}");
+                reports += 1;
+            }
         }
         bed.no_faults();
+        // G-RTX-13: it is told, too.
+        assert!(reports >= 40 || subject == Subject::Deferred, "{subject:?}: {reports}");
     }
 }
 

@@ -13,6 +13,7 @@ use std::time::Duration;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 
+use super::reports::{Report, Reports, may_be_a_report};
 use super::runs::{Runs, SegmentControl, is_refusal};
 use super::slots::{SendSlots, Slot};
 use super::socket::{CONTROL_SIZE, RawAddress, receive_timestamp};
@@ -42,6 +43,7 @@ pub struct Mmsg {
     clock: Clock,
     wall: WallClock,
     stats: Stats,
+    reports: Reports,
     /// No frame was free at the last receive: only a release can help.
     starved: bool,
 }
@@ -99,6 +101,7 @@ impl Mmsg {
             wall: WallClock::new(&clock),
             clock,
             stats: Stats::default(),
+            reports: Reports::new(),
             starved: false,
         })
     }
@@ -122,7 +125,8 @@ impl Mmsg {
             Ok(count) => count,
             Err(error) => {
                 line.drained = error.kind() == ErrorKind::WouldBlock;
-                self.stats.receive_errors += u64::from(!line.drained && error.kind() != ErrorKind::Interrupted);
+                let reported = error.raw_os_error().is_some_and(may_be_a_report) && self.reports.read(line.socket.as_fd());
+                self.stats.receive_errors += u64::from(!line.drained && !reported && error.kind() != ErrorKind::Interrupted);
                 return 0;
             }
         };
@@ -202,7 +206,7 @@ impl Transport for Mmsg {
     }
 
     fn flush(&mut self) {
-        let Mmsg { lines, sending, slots, stats, .. } = self;
+        let Mmsg { lines, sending, slots, stats, reports, .. } = self;
         for line in lines {
             while let Some(&first) = line.queued.front() {
                 match sending.call(line.socket.as_raw_fd(), slots, &line.queued) {
@@ -217,6 +221,8 @@ impl Transport for Mmsg {
                         break;
                     }
                     Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    // About an earlier one: this was not sent yet.
+                    Err(error) if error.raw_os_error().is_some_and(may_be_a_report) && reports.read(line.socket.as_fd()) => {}
                     Err(error) => {
                         line.queued.pop_front();
                         if first.count > 1 && error.raw_os_error().is_some_and(is_refusal) {
@@ -258,6 +264,10 @@ impl Transport for Mmsg {
             self.events.clear();
         }
         self.sleeper.awake();
+    }
+
+    fn take_report(&mut self) -> Option<Report> {
+        self.reports.take()
     }
 
     fn waker(&self) -> Waker {

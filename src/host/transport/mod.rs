@@ -10,6 +10,7 @@
 //! To add a transport: one file, one line in [`select`]'s `transports!`, and `tests/loopback` runs the contract test on it.
 
 pub mod mmsg;
+pub mod reports;
 mod runs;
 pub mod select;
 pub mod slots;
@@ -72,6 +73,11 @@ pub trait Transport {
 
     /// A handle by which any thread ends this core's sleep.
     fn waker(&self) -> Waker;
+
+    /// A report that a datagram could not be delivered, as the network gave one. A transport that gets none has none.
+    fn take_report(&mut self) -> Option<reports::Report> {
+        None
+    }
 
     /// What happened so far. Reads the sockets' overflow counts: a system call per socket, for use a few times a second.
     fn stats(&mut self) -> Stats;

@@ -31,7 +31,7 @@ impl Default for SocketSettings {
 }
 
 /// Binds one UDP socket per address, in order; IPv6 sockets take IPv6 only. Fragmentation of large responses is allowed (no path MTU
-/// discovery).
+/// discovery). What could not be delivered is reported (IP_RECVERR).
 ///
 /// # Errors
 /// The first address that could not be bound, and why.
@@ -67,9 +67,11 @@ fn bind_one(address: SocketAddr, settings: &SocketSettings) -> io::Result<UdpSoc
         socket.set_only_v6(true)?;
         socket.set_tclass_v6(traffic_class)?;
         set_option(socket.as_fd(), libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_DONT)?;
+        set_option(socket.as_fd(), libc::IPPROTO_IPV6, libc::IPV6_RECVERR, 1)?;
     } else {
         socket.set_tos_v4(traffic_class)?;
         set_option(socket.as_fd(), libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DONT)?;
+        set_option(socket.as_fd(), libc::IPPROTO_IP, libc::IP_RECVERR, 1)?;
     }
     let receive_buffer = i32::try_from(settings.receive_buffer).unwrap_or(i32::MAX);
     if set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, receive_buffer).is_err() {

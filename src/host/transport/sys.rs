@@ -2,9 +2,11 @@
 
 use std::io;
 use std::mem;
+use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
+use super::socket::RawAddress;
 use super::steer::Instruction;
 
 const _: () = assert!(mem::size_of::<Instruction>() == mem::size_of::<libc::sock_filter>());
@@ -24,6 +26,54 @@ pub(super) fn dropped(socket: BorrowedFd<'_>) -> u32 {
     // SAFETY: the kernel writes at most `length` bytes to `values`, both alive through the call; it checks the rest.
     let result = unsafe { libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_MEMINFO, place, &mut length) };
     if result == 0 { values[libc::SK_MEMINFO_DROPS as usize] } else { 0 }
+}
+
+/// Bytes of a datagram that an error report has at most: enough for the first line of a command.
+pub(super) const REPORT: usize = 512;
+
+/// The next report on the socket's error queue that a datagram could not be delivered: where it was sent, and how it began; the number
+/// of bytes in `sent`. `Some(None)`: a report about something else. `None`: no more.
+pub(super) fn undelivered(socket: BorrowedFd<'_>, sent: &mut [u8; REPORT]) -> Option<Option<(SocketAddr, usize)>> {
+    #[repr(C, align(8))]
+    struct Control([u8; 256]);
+    let (mut name, mut control) = ([0u8; RawAddress::SIZE], Control([0; 256]));
+    let mut place = libc::iovec { iov_base: sent.as_mut_ptr().cast(), iov_len: REPORT };
+    // SAFETY: all zero is a valid `msghdr`: null pointers and lengths of zero.
+    let mut header: libc::msghdr = unsafe { mem::zeroed() };
+    header.msg_name = name.as_mut_ptr().cast();
+    header.msg_namelen = RawAddress::SIZE as u32;
+    header.msg_iov = &raw mut place;
+    header.msg_iovlen = 1;
+    header.msg_control = control.0.as_mut_ptr().cast();
+    header.msg_controllen = control.0.len();
+    // SAFETY: the header points to a name, an iovec and a control block of the lengths it says, all alive through the call.
+    let result = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT) };
+    let length = usize::try_from(result).ok()?;
+    let control = control.0.get(..header.msg_controllen)?;
+    let to = RawAddress::parse(name.get(..header.msg_namelen as usize)?);
+    Some(to.filter(|_| says_unreachable(control)).map(|to| (to, length)))
+}
+
+/// Whether the control messages of a report are about a network, host, protocol or port that cannot be reached.
+fn says_unreachable(mut control: &[u8]) -> bool {
+    const HEADER: usize = 16;
+    while let Some(length) = control.first_chunk().map(|bytes| usize::from_ne_bytes(*bytes)) {
+        let word = |at: usize| control.get(at..).and_then(|rest| rest.first_chunk()).map(|bytes| i32::from_ne_bytes(*bytes));
+        let of_v4 = (word(8), word(12)) == (Some(libc::IPPROTO_IP), Some(libc::IP_RECVERR));
+        let of_v6 = (word(8), word(12)) == (Some(libc::IPPROTO_IPV6), Some(libc::IPV6_RECVERR));
+        // `sock_extended_err`: the error number, then origin, type and code in a byte each.
+        let report = control.get(HEADER + 4..).and_then(|rest| rest.first_chunk::<3>());
+        match report {
+            Some(&[libc::SO_EE_ORIGIN_ICMP, 3, code]) if of_v4 => return code <= 3,
+            Some(&[libc::SO_EE_ORIGIN_ICMP6, 1, code]) if of_v6 => return matches!(code, 0 | 3 | 4),
+            _ => {}
+        }
+        match control.get(length.max(HEADER).next_multiple_of(8)..) {
+            Some(rest) => control = rest,
+            None => return false,
+        }
+    }
+    false
 }
 
 /// Lets receives poll the network card's queue for so long instead of waiting for its interrupt.

@@ -30,6 +30,7 @@ use io_uring::types::{BufRingEntry, CancelBuilder, Fd, Fixed, Napi, RecvMsgOut, 
 use io_uring::{EnterFlags, IoUring, Probe, cqueue, opcode};
 
 use super::mmsg::{SEND_RETRY, empty_places};
+use super::reports::{Report, Reports, may_be_a_report};
 use super::runs::{Run, Runs, SegmentControl, is_refusal};
 use super::slots::{SendSlots, Slot};
 use super::socket::{CONTROL_SIZE, RawAddress, receive_timestamp};
@@ -78,6 +79,7 @@ pub struct Uring {
     clock: Clock,
     wall: WallClock,
     stats: Stats,
+    reports: Reports,
 }
 
 /// One listen socket.
@@ -195,6 +197,7 @@ impl Uring {
             wall: WallClock::new(&clock),
             clock,
             stats: Stats::default(),
+            reports: Reports::new(),
         })
     }
 
@@ -246,7 +249,8 @@ impl Uring {
                     } else if result == -libc::ENOBUFS {
                         self.stats.starved += u64::from(self.pool.free() == 0);
                     } else if result < 0 {
-                        self.stats.receive_errors += 1;
+                        let reported = may_be_a_report(-result) && self.reports.read(line.socket.as_fd());
+                        self.stats.receive_errors += u64::from(!reported);
                     }
                 }
                 Some(Request::Send(slot)) => {
@@ -272,7 +276,7 @@ impl Uring {
         } else {
             0
         };
-        let Uring { in_flight, queued, slots, failures, stats, .. } = self;
+        let Uring { in_flight, queued, slots, failures, stats, reports, lines, .. } = self;
         // Backwards, so that what is sent again keeps its order at the front.
         for run in in_flight.drain(..done).rev() {
             match mem::take(&mut failures[run.first as usize]) {
@@ -288,6 +292,8 @@ impl Uring {
                     stats.coalesce_refused += 1;
                     queued.refuse(slots, run);
                 }
+                // About an earlier one: this was not sent yet.
+                error if may_be_a_report(error) && reported(reports, lines, slots, run.first) => queued.push_front(run),
                 _ => stats.send_errors += run.release(slots),
             }
         }
@@ -342,6 +348,11 @@ impl Uring {
             }
         }
     }
+}
+
+/// Whether the socket that the slot was to leave by has reports.
+fn reported(reports: &mut Reports, lines: &[Line], slots: &SendSlots, slot: u32) -> bool {
+    lines.get(usize::from(slots.outgoing(slot).local)).is_some_and(|line| reports.read(line.socket.as_fd()))
 }
 
 impl Transport for Uring {
@@ -449,6 +460,10 @@ impl Transport for Uring {
         self.sleeper.awake();
         self.reap();
         self.settle();
+    }
+
+    fn take_report(&mut self) -> Option<Report> {
+        self.reports.take()
     }
 
     fn waker(&self) -> Waker {

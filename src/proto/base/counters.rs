@@ -121,6 +121,10 @@ counters! {
     OwnLost = "own_lost",
     /// Commands of ours that could not be sent for want of room.
     OwnFull = "own_full",
+    /// Reports that a command of ours could not be delivered; its next copy goes to another address, if there is one.
+    UnreachableBelieved = "unreachable_believed",
+    /// Reports that something could not be delivered which is no outstanding command of ours; ignored.
+    UnreachableIgnored = "unreachable_ignored",
     /// Commands of ours sent on to the notified entity that an agent named meanwhile.
     OwnRedirected = "own_redirected",
     /// Endpoints that became disconnected: their notified entity did not answer.

@@ -11,9 +11,12 @@ use super::receive::Received;
 use super::respond::Preface;
 use super::{Core, Envelope};
 use crate::proto::base::{Counter, EndpointIndex, EndpointRange, Time, TransactionId};
+use crate::proto::codec::mgcp::CommandLine;
+use crate::proto::codec::peek::Peek;
 use crate::proto::endpoint::{Announcement as Told, RestartMethod};
 use crate::proto::restart::{Event, Handle, REPLACE_AFTER};
 use crate::proto::transaction::history;
+use std::net::SocketAddr;
 
 /// Repeats of answered commands that wait for an announcement to stand in front of the response; more are dropped, as if lost.
 const REPEATS: usize = 64;
@@ -46,6 +49,21 @@ impl Core {
     /// it was disconnected (G-DIS-06, G-RST-03). When it has, [`Told::Done`] is what `handle_announcement` sets.
     pub(super) fn is_disconnected(&self, endpoint: EndpointIndex) -> bool {
         self.calls.endpoints.get(endpoint).is_some_and(|state| state.announcement != Told::Done)
+    }
+
+    /// The network reports that a datagram of ours which begins with `sent` did not arrive at `to`. Only what begins like a command of
+    /// ours that is outstanding is believed.
+    pub fn handle_unreachable<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, to: SocketAddr, sent: &[u8]) {
+        let Peek::Command(CommandLine { id, .. }) = Peek::at(sent) else { return self.counters.add(Counter::UnreachableIgnored) };
+        let sender = self.plan.sender(id);
+        // What anybody may send must not pile up before a stalled core.
+        self.tell(turn, sender, Envelope::Unreachable { id, to });
+        self.deliver(turn);
+    }
+
+    pub(super) fn note_unreachable(&mut self, id: TransactionId, to: SocketAddr) {
+        let believed = self.outgoing.handle_unreachable(id, to);
+        self.counters.add(if believed { Counter::UnreachableBelieved } else { Counter::UnreachableIgnored });
     }
 
     /// A command that `endpoint` sent was not answered by any address of its notified entity (G-DIS-01, G-RTX-14).

@@ -6,7 +6,7 @@ use crate::proto::base::{AgentId, EndpointIndex, EndpointRange, FrameRef, Transa
 use crate::proto::endpoint::{ConnectionId, Service};
 use crate::proto::mgcp::Created;
 use crate::proto::trunk::{Defect, Facility};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// One protocol message inside a received frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -153,6 +153,13 @@ pub enum Envelope {
         endpoint: EndpointIndex,
         /// Which agent sent the command, and from where.
         source: Option<(AgentId, IpAddr)>,
+    },
+    /// To the core that sent it: the network says that this command of ours did not arrive there.
+    Unreachable {
+        /// Its transaction.
+        id: TransactionId,
+        /// Where it was sent.
+        to: SocketAddr,
     },
     /// To the lead core: a command of this endpoint was not answered by its notified entity.
     Unanswered {

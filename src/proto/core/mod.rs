@@ -319,6 +319,7 @@ impl Core {
             Envelope::Settled { states } => self.lead_settled(turn, from, states),
             Envelope::Announce(announcement) => self.handle_announcement(turn, announcement),
             Envelope::Trigger { endpoint, source } => self.lead_trigger(turn, endpoint, source),
+            Envelope::Unreachable { id, to } => self.note_unreachable(id, to),
             Envelope::Unanswered { endpoint } => self.lead_unanswered(turn.now, endpoint),
             Envelope::Disconnected { range } => self.handle_disconnected(range),
             Envelope::Entity { range, agent, port } => self.lead_entity(turn, range, agent, port),

@@ -39,8 +39,6 @@ const AGENTS: usize = 256;
 const TICK: Duration = Duration::from_millis(1);
 /// Timers handled in one call that yields nothing.
 const POLL_BUDGET: u32 = 64;
-/// Addresses remembered as unreachable.
-const HINTS: usize = 8;
 
 /// What one core's own commands may use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -190,7 +188,8 @@ struct Slot {
     /// All copies.
     copies: u32,
     first_sent: Option<Time>,
-    last_sent: Time,
+    /// The latest copy was reported not to have arrived.
+    unreachable: bool,
     backoff: Backoff,
     stored: Stored,
     /// When it got its final response.
@@ -204,9 +203,6 @@ pub struct Outgoing {
     wheel: TimerWheel,
     ids: Ids,
     peers: Vec<Peer>,
-    /// Addresses reported unreachable, and when; the oldest is replaced.
-    hints: [Option<(SocketAddr, Time)>; HINTS],
-    next_hint: usize,
     live: u32,
     limit: u32,
     timers: Timers,
@@ -248,7 +244,7 @@ impl Outgoing {
             last_hope: false,
             copies: 0,
             first_sent: None,
-            last_sent: Time::ZERO,
+            unreachable: false,
             backoff: RoundTrip::default().start(&timers),
             stored: Stored::default(),
             ended: None,
@@ -259,8 +255,6 @@ impl Outgoing {
             wheel: TimerWheel::new(slots, TICK, now),
             ids: Ids::new(limits.ordinal, limits.owners, largest, &mut rng),
             peers: vec![Peer::default(); AGENTS],
-            hints: [None; HINTS],
-            next_hint: 0,
             live: 0,
             limit,
             timers,
@@ -319,7 +313,7 @@ impl Outgoing {
             last_hope: false,
             copies: 0,
             first_sent: None,
-            last_sent: now,
+            unreachable: false,
             backoff,
             stored,
             ended: None,
@@ -385,15 +379,15 @@ impl Outgoing {
         Answer::Done(Done { id, agent, user, outcome, code, address, acknowledge: has_ack })
     }
 
-    /// The network says that nothing at `to` can be reached. Commands whose latest copy went there go to the next address instead of
-    /// repeating, if there is one left; forged, it does no more than that (G-RTX-13).
-    pub fn handle_unreachable(&mut self, now: Time, to: SocketAddr) {
-        let known = self.hints.iter().position(|h| h.is_some_and(|(address, _)| address == to));
-        let place = known.unwrap_or_else(|| {
-            self.next_hint = (self.next_hint + 1) % HINTS;
-            self.next_hint
-        });
-        self.hints[place] = Some((to, now));
+    /// The network says that this command, sent to `to`, could not be delivered: it goes to the next address instead of repeating, if
+    /// there is one left. That is all a forged report does, and whoever forges one must have seen the command's id (G-RTX-13). False
+    /// when the report is not about the latest copy.
+    pub fn handle_unreachable(&mut self, id: TransactionId, to: SocketAddr) -> bool {
+        let Some(key) = self.outstanding_key(id) else { return false };
+        let slot = &mut self.slots[key as usize];
+        let believed = slot.first_sent.is_some() && slot.phase == Phase::Waiting && slot.to() == to;
+        slot.unreachable |= believed;
+        believed
     }
 
     /// Another agent is in charge of the endpoints of this command: its next copy goes there at once (G-NET-13). The time since the
@@ -496,7 +490,6 @@ impl Outgoing {
         if first_sent.is_some() && current == 0 && repeats == self.timers.max1 && self.timers.query_max1 {
             self.look_up(now, agent);
         }
-        let unreachable = self.unreachable(&self.slots[key as usize]);
         let fresh = self.round_trip(self.slots[key as usize].agent).start(&self.timers);
         let timers = self.timers;
         let slot = &mut self.slots[key as usize];
@@ -519,7 +512,7 @@ impl Outgoing {
         let untried = slot.untried();
         if slot.moved {
             slot.moved = false;
-        } else if untried && (slot.repeats >= timers.max1 || unreachable) {
+        } else if untried && (slot.repeats >= timers.max1 || slot.unreachable) {
             // The back-off begins anew: what it learnt was about the other path, and at RTO-MAX a copy, T-MAX would pass before the
             // third address is tried (G-NET-09).
             (slot.current, slot.repeats, slot.backoff, slot.last_hope) = (slot.current + 1, 0, fresh, false);
@@ -548,7 +541,7 @@ impl Outgoing {
     fn transmitted(&mut self, now: Time, key: u32) {
         let slot = &mut self.slots[key as usize];
         slot.copies += 1;
-        slot.last_sent = now;
+        slot.unreachable = false;
         let timer = if slot.phase == Phase::Provisional { self.timers.longtran } else { slot.backoff.timer() };
         self.wheel.schedule(key, slot.id, now + timer);
     }
@@ -563,10 +556,6 @@ impl Outgoing {
         } else {
             peer.round_trip.answered_after_repeats(u32::from(repeats), backoff.timer());
         }
-    }
-
-    fn unreachable(&self, slot: &Slot) -> bool {
-        self.hints.iter().flatten().any(|&(address, at)| address == slot.to() && at >= slot.last_sent)
     }
 
     fn end(&mut self, now: Time, key: u32) {
