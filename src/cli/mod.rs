@@ -41,6 +41,9 @@ enum Verb {
     Check {
         /// The tuning file.
         file: PathBuf,
+        /// Plan for another machine: its CPUs by NUMA node, such as "0-7" or "0-31/32-63".
+        #[arg(long, value_name = "CPUS")]
+        cpus: Option<String>,
     },
     /// Play the call agent against a gateway and measure it.
     Load(load::Args),
@@ -192,7 +195,7 @@ pub fn main() -> ExitCode {
     let path = cli.config.as_deref();
     match cli.verb {
         Verb::Run => report(run(path, cli.socket, cli.log)),
-        Verb::Check { file } => report(check(&file)),
+        Verb::Check { file, cpus } => report(check(&file, cpus.as_deref())),
         Verb::Load(arguments) => report(load::run(arguments)),
         Verb::Show { what, name, state, json } => {
             let form = if json { ask::Form::Json } else { ask::Form::Text };
@@ -248,8 +251,12 @@ fn run(path: Option<&Path>, socket: Option<PathBuf>, log: Option<String>) -> any
     host::run::run(config, path.map(Path::to_owned), socket)
 }
 
-fn check(file: &Path) -> anyhow::Result<ExitCode> {
-    let facts: CpuFacts = cpu::allowed().into_iter().map(|cpu| (cpu.id, cpu.node)).collect();
+fn check(file: &Path, cpus: Option<&str>) -> anyhow::Result<ExitCode> {
+    let cpus = match cpus {
+        Some(text) => cpu::described(text).with_context(|| format!("--cpus {text}: wants CPU lists by node, such as 0-7 or 0-31/32-63"))?,
+        None => cpu::allowed(),
+    };
+    let facts: CpuFacts = cpus.into_iter().map(|cpu| (cpu.id, cpu.node)).collect();
     match config::check_file(file, &facts) {
         Ok((_, plan)) => {
             print(&plan.to_string())?;

@@ -33,6 +33,17 @@ pub fn allowed() -> Vec<Cpu> {
     cpus
 }
 
+/// The CPUs of another machine, from their lists by NUMA node: `0-7` for one node, `0-31/32-63` for two. `None` for anything else.
+pub fn described(text: &str) -> Option<Vec<Cpu>> {
+    let mut cpus = Vec::new();
+    for (node, list) in text.split('/').enumerate() {
+        let ids = parse_list(list).filter(|ids| !ids.is_empty())?;
+        cpus.extend(ids.into_iter().map(|id| Cpu { id, node }));
+    }
+    cpus.sort_unstable();
+    cpus.windows(2).all(|pair| pair[0].id != pair[1].id).then_some(cpus)
+}
+
 /// The `auto` placement: all of `cpus` but the first, which is left to the system and to housekeeping; the only one when there is
 /// one. The first CPU is the one left out because interrupts and the kernel's own work gather there.
 pub fn auto(cpus: &[Cpu]) -> Vec<Cpu> {
@@ -89,6 +100,16 @@ mod tests {
         assert_eq!(parse_list("5"), Some(vec![5]));
         for bad in ["x", "3-1", "0-99999999999", "1-", "-", "0-18446744073709551615"] {
             assert_eq!(parse_list(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn another_machine_is_described_by_the_lists_of_its_nodes() {
+        let cpu = |id, node| Cpu { id, node };
+        assert_eq!(described("0-1"), Some(vec![cpu(0, 0), cpu(1, 0)]));
+        assert_eq!(described("0,2/1,3"), Some(vec![cpu(0, 0), cpu(1, 1), cpu(2, 0), cpu(3, 1)]));
+        for bad in ["", "/", "0-1/", "0-1/1-2", "x"] {
+            assert_eq!(described(bad), None, "{bad}");
         }
     }
 

@@ -5,7 +5,7 @@
 #   wanted   the value to set
 #   set      sets the value given as $2
 # To add one: write the function and name it here.
-SETTINGS="rmem_max io_uring governor rps"
+SETTINGS="rmem_max wmem_max optmem_max io_uring governor rps"
 
 # Values before `apply`, one file each, for `apply --undo`. In /run: none of these settings outlives a restart of the host.
 SAVED=${TOLLGATE_SAVED:-/run/tollgate-host}
@@ -19,6 +19,26 @@ setting_rmem_max() {
     good) [ "$2" -ge 4194304 ] ;;
     wanted) echo 4194304 ;;
     set) echo "$2" >/proc/sys/net/core/rmem_max ;;
+    esac
+}
+
+setting_wmem_max() {
+    case $1 in
+    reason) echo "caps the send buffer (1MiB a socket), the room for bursts of responses; a run of UDP_SEGMENT takes 64KiB of it at once" ;;
+    now) read_file /proc/sys/net/core/wmem_max ;;
+    good) [ "$2" -ge 1048576 ] ;;
+    wanted) echo 1048576 ;;
+    set) echo "$2" >/proc/sys/net/core/wmem_max ;;
+    esac
+}
+
+setting_optmem_max() {
+    case $1 in
+    reason) echo "caps the kernel program that steers datagrams to their core (transport.steering): up to 20 KiB" ;;
+    now) read_file /proc/sys/net/core/optmem_max ;;
+    good) [ "$2" -ge 20480 ] ;;
+    wanted) echo 131072 ;;
+    set) echo "$2" >/proc/sys/net/core/optmem_max ;;
     esac
 }
 

@@ -1,7 +1,9 @@
 //! `tollgate check`.
 
 use super::gateway::{PROGRAM, Tuning};
+use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 use std::process::{Command, Output};
 
 fn check(tuning: &Tuning, text: &str) -> Output {
@@ -28,6 +30,57 @@ fn a_good_file_gives_the_plan() {
     for part in ["transport auto", "history 2000/s x 30s x 256B", "simulated"] {
         assert!(text.contains(part), "{part}: {text}");
     }
+}
+
+/// Profiles are for other machines than the one that tests them, which is described to `check`.
+#[test]
+fn every_profile_gives_the_plan_it_promises() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tuning/profiles");
+    let mut profiles = BTreeMap::from([
+        ("laptop.toml", ("0-3", 1, "0")),
+        ("single-socket-8.toml", ("0-7", 7, "0")),
+        ("numa-2x32.toml", ("0-31/32-63", 28, "0,1")),
+        ("transport-shard.toml", ("0-15", 12, "0")),
+    ]);
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        let (cpus, cores, nodes) = profiles.remove(path.file_name().unwrap().to_str().unwrap()).unwrap_or_else(|| panic!("{path:?}"));
+        let output = Command::new(PROGRAM).arg("check").arg(&path).args(["--cpus", cpus]).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{path:?}: {}", String::from_utf8_lossy(&output.stderr));
+        let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).skip(1).take(cores).collect();
+        assert!(rows.iter().enumerate().all(|(core, row)| row[0] == core.to_string()), "{path:?}: {text}");
+        assert!(rows.iter().all(|row| row[3] == "transport" || row[4] != "0"), "each core has endpoints, {path:?}: {text}");
+        let mut used: Vec<&str> = rows.iter().map(|row| row[2]).collect();
+        used.sort_unstable();
+        used.dedup();
+        assert_eq!(used.join(","), nodes, "{path:?}: {text}");
+        assert!(!text.contains("share"), "{path:?}: {text}");
+    }
+    assert!(profiles.is_empty(), "{profiles:?}");
+}
+
+/// The host scripts read only, unless told to apply.
+#[test]
+fn the_host_scripts_describe_a_network_card_and_say_what_they_would_set() {
+    let script = |arguments: &[&str]| {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tuning/host").join(arguments[0]);
+        Command::new("sh").arg(path).args(&arguments[1..]).env("TOLLGATE_NIC_SECONDS", "0").output().unwrap()
+    };
+    let card = script(&["check", "--nic", "lo"]);
+    let text = String::from_utf8_lossy(&card.stdout).into_owned();
+    assert!(card.status.success() && text.contains("interface lo") && text.contains("queues 1 receive, 1 send"), "{card:?}");
+    assert!(card.stderr.is_empty(), "{card:?}");
+    for wrong in [&["check", "--nic", "no-such-card"][..], &["check", "--nic"], &["check", "x"], &["apply", "--now"], &["apply", "x"]] {
+        assert_eq!(script(wrong).status.code(), Some(2), "{wrong:?}");
+    }
+    assert!(script(&["apply", "--dry-run"]).status.success());
+}
+
+#[test]
+fn a_machine_that_is_described_wrong_is_an_error() {
+    let output = Command::new(PROGRAM).args(["check", "tuning/gateway.toml", "--cpus", "0-1/1"]).output().unwrap();
+    assert!(!output.status.success() && String::from_utf8_lossy(&output.stderr).contains("--cpus 0-1/1"), "{output:?}");
 }
 
 #[test]
