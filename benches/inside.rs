@@ -9,8 +9,9 @@ use tollgate::proto::base::Time;
 use tollgate::proto::codec::mgcp::Verb;
 use tollgate::proto::core::{Handled, Work};
 
-const MESSAGES: u32 = 2_000_000;
-const ROUNDS: usize = 9;
+/// Short rounds and many: on a shared machine the best ones are those nobody else had a part of.
+const MESSAGES: u32 = 20_000;
+const ROUNDS: usize = 500;
 
 fn main() {
     let (clock, inside) = (Clock::new(), Inside::default());
@@ -30,12 +31,12 @@ fn main() {
         let end = start + Duration::from_nanos(1000 + u64::from(n.wrapping_mul(2_654_435_761) >> 19));
         inside.record(black_box(Handled { work, forwarded: false, arrival }), start, end);
     };
-    let mut times: Vec<(Duration, Duration)> = (0..ROUNDS).map(|_| (round(&read), round(&record))).collect();
-    times.sort();
-    let (read, record) = (times[0].0, times.iter().map(|(_, record)| *record).min().unwrap_or_default());
-    println!(
-        "best of {ROUNDS} rounds of {MESSAGES}: reading the clock {} ns, a record {} ns per message",
-        read.as_nanos(),
-        record.as_nanos()
-    );
+    let mut best = [Duration::MAX; 2];
+    for _ in 0..ROUNDS {
+        for (best, time) in best.iter_mut().zip([round(&read), round(&record)]) {
+            *best = time.min(*best);
+        }
+    }
+    let [read, record] = best.map(|time| time.as_nanos());
+    println!("best of {ROUNDS} rounds of {MESSAGES}: reading the clock {read} ns, a record {record} ns per message");
 }
