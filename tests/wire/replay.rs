@@ -5,8 +5,10 @@
 use std::path::Path;
 
 use tollgate::proto::base::Rng;
+use tollgate::proto::cas::exercise as lines;
 use tollgate::proto::codec::exercise as codec;
 use tollgate::proto::core::exercise as core;
+use tollgate::proto::package::exercise as catalogue;
 
 use crate::files;
 
@@ -128,6 +130,41 @@ fn a_core_takes_everything_and_gives_every_frame_back() {
     }
     let mut rng = Rng::new(2);
     (0..inputs(3000)).for_each(|_| {
+        run(&mutated(&all, &mut rng));
+    });
+}
+
+/// G-DMP-16, PKG-08: digit maps, names and parameters.
+#[test]
+fn the_catalogue_takes_everything() {
+    let read = |input: &[u8]| {
+        let _shown = Shown(input);
+        catalogue::catalogue(input)
+    };
+    let all = seeds("packages");
+    assert!(all.iter().all(|seed| read(seed) > 0));
+    let mut rng = Rng::new(3);
+    (0..inputs(20_000)).for_each(|_| {
+        read(&mutated(&all, &mut rng));
+    });
+}
+
+#[test]
+fn no_line_stays_stuck_whatever_happens_to_it() {
+    let run = |input: &[u8]| {
+        let _shown = Shown(input);
+        let outcome = lines::lines(input).unwrap_or_default();
+        assert_eq!(outcome.stuck, 0, "{outcome:?}");
+        outcome
+    };
+    let all = seeds("lines");
+    for seed in &all {
+        let outcome = run(seed);
+        assert!(outcome.told > 0 && outcome.begun > 0, "{:?}: {outcome:?}", seed);
+        assert_eq!(run(seed), outcome, "one seed, one outcome");
+    }
+    let mut rng = Rng::new(4);
+    (0..inputs(1000)).for_each(|_| {
         run(&mutated(&all, &mut rng));
     });
 }

@@ -14,6 +14,8 @@ const TAIL: Duration = Duration::from_millis(500);
 #[derive(Default)]
 pub(super) struct Continuity {
     tests: BTreeMap<EndpointIndex, Test>,
+    /// When return tones must have ended, in order, for every tone lasts as long; of some tests nothing is left.
+    due: VecDeque<(Time, EndpointIndex)>,
 }
 
 /// One test.
@@ -73,6 +75,7 @@ impl Continuity {
         match (on, test.heard) {
             (true, None) => {
                 (test.heard, test.deadline) = (Some(tone), now + TAIL);
+                self.due.push_back((test.deadline, endpoint));
                 card.stop_signal(now, endpoint, None, test.sent);
             }
             (false, Some(heard)) if heard == tone => {
@@ -87,20 +90,20 @@ impl Continuity {
 
     /// Tests whose return tone did not end have failed.
     pub fn handle_time(&mut self, now: Time, queue: &mut VecDeque<Indication>) {
-        if self.deadline() > now {
-            return;
-        }
-        self.tests.retain(|&endpoint, test| {
-            let over = test.deadline <= now;
-            if over {
+        while let Some(&(due, endpoint)) = self.due.front()
+            && due <= now
+        {
+            self.due.pop_front();
+            if self.tests.get(&endpoint).is_some_and(|test| test.deadline == due)
+                && let Some(test) = self.tests.remove(&endpoint)
+            {
                 queue.push_back(Indication::SignalEnded { endpoint, connection: None, signal: test.sent, failed: true });
             }
-            !over
-        });
+        }
     }
 
     /// When to call [`Continuity::handle_time`].
     pub fn deadline(&self) -> Time {
-        self.tests.values().map(|test| test.deadline).min().unwrap_or(Time::NEVER)
+        self.due.front().map_or(Time::NEVER, |&(due, _)| due)
     }
 }

@@ -10,6 +10,7 @@
 //! holds the line off-hook ([`State::Lockout`]); a machine sends digits only while it shows off-hook.
 
 mod continuity;
+pub mod exercise;
 mod lines;
 mod pbx;
 mod trunk;

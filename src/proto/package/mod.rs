@@ -7,6 +7,7 @@
 mod base;
 mod cas;
 pub mod digits;
+pub mod exercise;
 mod generic;
 pub mod parameters;
 mod trunk;
