@@ -19,7 +19,7 @@ const WINDOW: usize = 256;
 
 fn main() {
     let mut subjects = Vec::new();
-    for &kind in Kind::ALL {
+    for &kind in Kind::AUTO {
         match kind.probe() {
             Ok(()) => {
                 for (timestamps, coalesce) in [(true, false), (false, false), (true, true)] {

@@ -33,8 +33,16 @@ const CRATE_EDGES: &[(&str, &[&str])] = &[
 ];
 
 /// The only files with `unsafe` in them.
-const UNSAFE: &[&str] =
-    &["src/host/frame.rs", "src/host/transport/sys.rs", "src/host/transport/mmsg.rs", "src/host/transport/uring.rs", "src/load/socket.rs"];
+const UNSAFE: &[&str] = &[
+    "src/host/frame.rs",
+    "src/host/transport/sys.rs",
+    "src/host/transport/mmsg.rs",
+    "src/host/transport/uring.rs",
+    "src/host/transport/xdp/sys.rs",
+    "src/host/transport/xdp/ring.rs",
+    "src/host/transport/xdp/umem.rs",
+    "src/load/socket.rs",
+];
 
 /// What must not stand in `proto` outside tests.
 const PANICS: &[&str] = &[".unwrap()", ".expect(", "panic!(", "todo!(", "unimplemented!(", "unreachable!("];

@@ -34,6 +34,7 @@ pub(super) fn check(raw: Raw, facts: Option<&CpuFacts>, findings: &mut Findings<
         dns: raw.dns,
         cores: raw.cores,
         transport: raw.transport,
+        xdp: raw.xdp,
         sim: raw.sim,
         spans,
         cas: raw.cas,

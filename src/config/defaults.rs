@@ -68,7 +68,7 @@ macro_rules! register {
 /// Calls `$use!` with every section type, in the order of the file: the one list of tables.
 macro_rules! sections {
     ($use:ident) => {
-        $use! { Gateway Agent Dns Cores Transport SimCard SpanEntry Cas Timers Limits Overload LoadControl Operator Metrics Log }
+        $use! { Gateway Agent Dns Cores Transport Xdp SimCard SpanEntry Cas Timers Limits Overload LoadControl Operator Metrics Log }
     };
 }
 pub(super) use sections;
@@ -158,7 +158,8 @@ register! {
 
     /// Sockets and datagram buffers, per core.
     Transport = "transport" {
-        /// How datagrams move. `"auto"`: io_uring where the kernel allows it, else mio with recvmmsg; the choice is printed.
+        /// How datagrams move. `"auto"`: io_uring where the kernel allows it, else mio with recvmmsg; the choice is printed. `"xdp"`
+        /// passes the kernel's network stack by: it needs privileges and a network card, and so is only taken by name.
         kind: TransportKind = (TransportKind::Auto) in (); restart
         /// Whether a small program in the kernel puts each datagram into the socket of the core it is for, by endpoint name or
         /// transaction id. `"off"`: the kernel chooses by addresses, so all from one port of an agent comes to one core, which
@@ -185,6 +186,29 @@ register! {
         send_frames: u16 = 512 in 16..=32768; restart
         /// The longest datagram sent, in octets: at least the largest `max_response` of the agents.
         send_frame_bytes: u32 = 4096 in 4096..=65536; restart
+    }
+
+    /// AF_XDP, with `transport.kind = "xdp"`: what agents send is taken from the network card before the kernel looks at it.
+    Xdp = "xdp" {
+        /// The interface all listen addresses are served on. `"auto"`: for each the one that has the address, which may be a VLAN;
+        /// bonds, bridges and other interfaces that are no card are refused.
+        interface: Auto<String> = (Auto::Auto) in &INTERFACE; restart
+        /// Receive queues used, counted from 0. `"auto"`: all. They go round the cores; what comes by another queue, or an answer of
+        /// a core without one, goes by the kernel.
+        queues: Auto<u8> = (Auto::Auto) in 1..=64; restart
+        /// Where the XDP program is attached: `"native"` in the driver, `"generic"` behind it, `"auto"` in the driver if it can.
+        mode: XdpMode = (XdpMode::Auto) in (); restart
+        /// `"zero-copy"`: the card reads and writes the gateway's memory; `"copy"`: the kernel copies; `"auto"`: as the driver can.
+        copy: XdpCopy = (XdpCopy::Auto) in (); restart
+        /// The driver sleeps when it has nothing to do and is woken by a system call. Without, it spins in interrupt context.
+        need_wakeup: bool = true in (); restart
+        /// The core runs the driver's receive loop itself, so long per look. For real cards together with
+        /// napi_defer_hard_irqs and gro_flush_timeout; over veth it was seen to lose datagrams.
+        busy_poll: Option<Duration> = (None) in micros(1)..=millis(1); restart
+        /// Receive frames of a core, of 4 KiB each; on huge pages when there are any. They hold a burst while the core is busy.
+        frames: u16 = 2048 in 64..=32768; restart
+        /// Whether packet filters (nftables, iptables) may be passed by. While it is off, any that could match is a reason to refuse.
+        bypass_firewall: bool = false in (); restart
     }
 
     /// The simulated trunk card. It carries no voice.
@@ -395,6 +419,9 @@ static DOMAIN: TextRule =
 static IDENTIFIER: TextRule =
     TextRule { allowed: "a name of 1..=32 letters, digits, `-`, `_` and `.`, other than \"auto\"", accepts: is_identifier };
 
+static INTERFACE: TextRule =
+    TextRule { allowed: "\"auto\" or the name of an interface, 1..=15 octets without blanks and `/`", accepts: is_interface };
+
 static LOG_FILTER: TextRule =
     TextRule { allowed: "a log filter such as \"info\" or \"info,tollgate::host=debug\"", accepts: is_log_filter };
 
@@ -415,6 +442,10 @@ pub(super) fn is_domain(text: &str) -> bool {
 fn is_identifier(text: &str) -> bool {
     let legal = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
     (1..=32).contains(&text.len()) && text != "auto" && text.bytes().all(legal)
+}
+
+fn is_interface(text: &str) -> bool {
+    (1..=15).contains(&text.len()) && text != "auto" && text.bytes().all(|b| b.is_ascii_graphic() && b != b'/')
 }
 
 fn is_log_filter(text: &str) -> bool {

@@ -37,6 +37,7 @@ pub fn diff(old: &Config, new: &Config) -> Vec<Change> {
     section(&mut changes, Dns::TABLE, &old.dns, &new.dns);
     section(&mut changes, Cores::TABLE, &old.cores, &new.cores);
     section(&mut changes, Transport::TABLE, &old.transport, &new.transport);
+    section(&mut changes, Xdp::TABLE, &old.xdp, &new.xdp);
     section(&mut changes, SimCard::TABLE, &old.sim, &new.sim);
     spans(&mut changes, &old.spans, &new.spans);
     section(&mut changes, Cas::TABLE, &old.cas, &new.cas);

@@ -29,6 +29,7 @@ pub(super) struct Raw {
     pub dns: Dns,
     pub cores: Cores,
     pub transport: Transport,
+    pub xdp: Xdp,
     pub sim: SimCard,
     pub spans: Vec<(String, SpanEntry)>,
     pub cas: Cas,
@@ -234,6 +235,7 @@ pub(super) fn read(findings: &mut Findings<'_>) -> Option<Raw> {
         dns: section(findings, root)?,
         cores: section(findings, root)?,
         transport: section(findings, root)?,
+        xdp: section(findings, root)?,
         sim: section(findings, root)?,
         spans: list(findings, root, SPANS_MAX),
         cas: section(findings, root)?,
@@ -248,12 +250,13 @@ pub(super) fn read(findings: &mut Findings<'_>) -> Option<Raw> {
 }
 
 /// The tables at the top of the file.
-const TABLES: [&str; 15] = [
+const TABLES: [&str; 16] = [
     Gateway::TABLE,
     Agent::TABLE,
     Dns::TABLE,
     Cores::TABLE,
     Transport::TABLE,
+    Xdp::TABLE,
     "cards",
     SpanEntry::TABLE,
     Cas::TABLE,

@@ -20,7 +20,7 @@ mod value;
 use std::path::Path;
 
 pub use defaults::{
-    Agent, CORES_MAX, Cas, Cores, Dns, Gateway, Limits, LoadControl, Log, Metrics, Operator, Overload, SimCard, Timers, Transport,
+    Agent, CORES_MAX, Cas, Cores, Dns, Gateway, Limits, LoadControl, Log, Metrics, Operator, Overload, SimCard, Timers, Transport, Xdp,
 };
 pub use diff::{Change, diff};
 pub use document::markdown;

@@ -46,6 +46,28 @@ words! {
         Uring = "uring",
         /// mio to sleep, recvmmsg and sendmmsg to move.
         Mio = "mio",
+        /// AF_XDP past the kernel's network stack, or refuse to start.
+        Xdp = "xdp",
+    }
+
+    /// Where the XDP program is attached.
+    XdpMode {
+        /// In the driver where it can, else behind it.
+        Auto = "auto",
+        /// In the driver.
+        Native = "native",
+        /// Behind the driver, in the kernel's receive path.
+        Generic = "generic",
+    }
+
+    /// Whether frames are copied between the card and the gateway's memory.
+    XdpCopy {
+        /// Not where the driver can do without.
+        Auto = "auto",
+        /// They are.
+        Copy = "copy",
+        /// They are not.
+        ZeroCopy = "zero-copy",
     }
 
     /// Which core's socket a datagram is put into.

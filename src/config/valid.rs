@@ -21,6 +21,8 @@ pub struct Config {
     pub cores: Cores,
     /// Sockets and frames.
     pub transport: Transport,
+    /// AF_XDP.
+    pub xdp: Xdp,
     /// The simulated card (`[cards.sim]`).
     pub sim: SimCard,
     /// The spans, one each, in the order of the file.

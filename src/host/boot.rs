@@ -4,9 +4,10 @@ use super::clock::Clock;
 use super::core_loop::{CoreLoop, Exit, Outbox, Spin, guard};
 use super::cores::{CorePort, Cores, Pulse, REQUESTS};
 use super::dns::table::Known;
-use super::frame::{FrameLayout, FramePool, FrameTable, HEADROOM};
+use super::frame::{ChunkLayout, FrameLayout, FramePool, FrameTable, HEADROOM};
 use super::transport::steer::{Program, Steered};
 use super::transport::wake::{self, Sleeper};
+use super::transport::xdp::{Bypass, BypassSettings, Seat, SourceList, umem};
 use super::transport::{Choice, Kind, SocketSettings, TransportSettings, Wanted, bind, explain_bind};
 use super::{cpu, entropy, ring};
 use crate::config::{
@@ -51,6 +52,8 @@ pub struct Gateway {
     pub transport: Choice,
     /// How datagrams find their core.
     pub steered: Steered,
+    /// With `xdp`: what its cores share.
+    pub bypass: Option<Arc<Bypass>>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -76,13 +79,21 @@ impl Gateway {
             TransportKind::Auto => Wanted::Auto,
             TransportKind::Uring => Wanted::Only(Kind::Uring),
             TransportKind::Mio => Wanted::Only(Kind::Mmsg),
+            TransportKind::Xdp => Wanted::Only(Kind::Xdp),
         })
         .map_err(|reason| anyhow!(reason))?;
         if transport.kind != Kind::Uring && !config.transport.sqpoll_cpus.is_empty() {
             bail!("transport.sqpoll_cpus: needs io_uring: {transport}");
         }
         check_free(&plan.listen)?;
-        let mut parts = Parts::new(config, &layout, &plan)?;
+        let bypass = match transport.kind {
+            Kind::Xdp => {
+                let settings = bypass_settings(config, sources(&settings), with_sockets(&layout));
+                Some(Bypass::start(&settings).map_err(|reason| anyhow!("transport.kind = \"xdp\": {reason}"))?)
+            }
+            _ => None,
+        };
+        let mut parts = Parts::new(config, &layout, &plan, bypass.as_ref())?;
         let steered = steer(config.transport.steering, &plan, &parts.sockets);
         if let Steered::Refused(reason) = &steered {
             tracing::warn!(reason, "datagrams are not steered to their cores: cores forward");
@@ -144,7 +155,8 @@ impl Gateway {
         for _ in &layout.cores {
             ready.recv().map_err(|_| anyhow!("a core ended while it started"))??;
         }
-        Ok(Gateway { cores: Arc::new(Cores { ports, plan }), clock, transport, steered, threads })
+        let bypass = bypass.map(Arc::new);
+        Ok(Gateway { cores: Arc::new(Cores { ports, plan }), clock, transport, steered, bypass, threads })
     }
 
     /// Ends every core that still goes round.
@@ -224,10 +236,12 @@ struct Parts {
     /// By place among the cores with sockets, which come first.
     sqpoll_cpus: Vec<u16>,
     carriers: Vec<CoreId>,
+    /// With `xdp`, for each core with sockets.
+    seats: Vec<Option<Arc<Seat>>>,
 }
 
 impl Parts {
-    fn new(config: &Config, layout: &config::Plan, plan: &Plan) -> Result<Parts> {
+    fn new(config: &Config, layout: &config::Plan, plan: &Plan, bypass: Option<&Bypass>) -> Result<Parts> {
         let cores = layout.cores.len();
         let wide = &config.transport;
         let receive = FrameLayout { frames: wide.receive_frames.into(), size: wide.receive_frame_bytes + HEADROOM as u32 };
@@ -236,18 +250,24 @@ impl Parts {
         let own = layout.cores.iter().map(|core| if core.role == Role::Shard { send } else { receive });
         let spare = layout.cores.iter().filter(|core| core.role == Role::Shard).map(|_| FrameLayout { frames: 1, size: receive.size });
         let layouts: Vec<FrameLayout> = own.chain(spare).collect();
-        let (table, pools) = FrameTable::new(&layouts).context("memory for frames")?;
+        let slot_size = wide.send_frame_bytes.max(plan_largest(config) + ANNOUNCEMENT_ROOM).min(super::transport::DATAGRAM_MAX as u32);
+        // Cores with sockets take a seat each, in order, and chunks to receive into and send from.
+        let mut places = 0..;
+        let mut seat = |role: Role| if role == Role::Shard { None } else { bypass?.seat(places.next()?) };
+        let seats: Vec<Option<Arc<Seat>>> = layout.cores.iter().map(|core| seat(core.role)).collect();
+        let lent = umem::layout(config.xdp.frames.into(), wide.send_frames.into(), slot_size);
+        let chunks: Vec<_> = seats.iter().map(|seat| if seat.is_some() { lent } else { ChunkLayout::default() }).collect();
+        let (table, pools) = FrameTable::with_chunks(&layouts, &chunks).context("memory for frames")?;
         let (mut wakers, mut sleepers) = (Vec::new(), Vec::new());
         for _ in 0..cores {
             let (waker, sleeper) = wake::pair().context("an event to wake a core")?;
             wakers.push(waker);
             sleepers.push(Some(sleeper));
         }
-        let with_sockets = layout.cores.iter().filter(|core| core.role != Role::Shard).count();
         let socket_settings = SocketSettings {
             receive_buffer: wide.receive_buffer.0 as usize,
             dscp: config.gateway.dscp,
-            shared: with_sockets > 1,
+            shared: with_sockets(layout) > 1,
             ..SocketSettings::default()
         };
         let mut sockets = Vec::new();
@@ -267,7 +287,6 @@ impl Parts {
             }
         }
         let carriers = layout.cores.iter().filter(|core| core.role == Role::Transport).map(|core| core.core).collect();
-        let slot_size = wide.send_frame_bytes.max(plan_largest(config) + ANNOUNCEMENT_ROOM).min(super::transport::DATAGRAM_MAX as u32);
         let settings = TransportSettings {
             send_slots: wide.send_frames.into(),
             slot_size,
@@ -275,10 +294,11 @@ impl Parts {
             coalesce: wide.coalesce,
             sqpoll_cpu: None,
             napi_busy_poll: wide.napi_busy_poll,
+            bypass: None,
         };
         let sqpoll_cpus = wide.sqpoll_cpus.clone();
         let pools = pools.into_iter().map(Some).collect();
-        Ok(Parts { pools, sleepers, sockets, outboxes, inboxes, wakers, table, settings, sqpoll_cpus, carriers })
+        Ok(Parts { pools, sleepers, sockets, outboxes, inboxes, wakers, table, settings, sqpoll_cpus, carriers, seats })
     }
 
     fn waker(&self, core: CoreId) -> super::transport::Waker {
@@ -304,9 +324,43 @@ impl Parts {
             outboxes: std::mem::take(&mut self.outboxes[place]),
             inboxes: std::mem::take(&mut self.inboxes[place]),
             table: self.table.clone(),
-            settings: TransportSettings { sqpoll_cpu: self.sqpoll_cpus.get(place).copied(), ..self.settings },
+            settings: TransportSettings {
+                sqpoll_cpu: self.sqpoll_cpus.get(place).copied(),
+                bypass: self.seats[place].take(),
+                ..self.settings.clone()
+            },
         }
     }
+}
+
+/// How many cores have sockets.
+fn with_sockets(layout: &config::Plan) -> usize {
+    layout.cores.iter().filter(|core| core.role != Role::Shard).count()
+}
+
+/// What is asked of the bypass.
+fn bypass_settings(config: &Config, sources: SourceList, cores: usize) -> BypassSettings {
+    let xdp = &config.xdp;
+    BypassSettings {
+        listen: config.gateway.listen.clone(),
+        interface: xdp.interface.fixed().cloned(),
+        queues: xdp.queues.fixed().copied(),
+        mode: xdp.mode,
+        copy: xdp.copy,
+        need_wakeup: xdp.need_wakeup,
+        busy_poll: xdp.busy_poll,
+        bypass_firewall: xdp.bypass_firewall,
+        traffic_class: config.gateway.dscp << 2,
+        sources,
+        cores,
+    }
+}
+
+/// Whose datagrams may be taken past the kernel: those of the agents.
+pub(super) fn sources(settings: &Settings) -> SourceList {
+    let agents = &settings.agents;
+    let addresses = agents.iter().flat_map(|agent| &agent.addresses).copied().collect();
+    SourceList { anybody: agents.iter().any(|agent| agent.any_address), addresses }
 }
 
 fn plan_largest(config: &Config) -> u32 {

@@ -16,14 +16,17 @@
 //! acquire, the reader's end a release and the owner's release of the frame an acquire: so the kernel's writes come before
 //! every read and every read before the kernel's next write. A `FrameRef` that came out of nowhere, or outlived its frame, reads
 //! `None` or a later datagram, never memory that is being written. Cost: two locked instructions per read, about 10 ns.
+//!
+//! A core that bypasses the kernel has *chunks* besides: frames of one page each, numbered behind the others, in memory of their own
+//! that is lent to the network card as a whole. [`FramePool::split_chunks`] makes a pool of them; readers see no difference.
 
 use std::cell::UnsafeCell;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use crate::proto::base::{CoreId, FrameRef, Time};
 
@@ -68,6 +71,18 @@ impl Default for FrameLayout {
     }
 }
 
+/// The size of a chunk: what the kernel takes at most, so that a frame of the network and a long datagram both fit.
+pub const CHUNK: usize = 4096;
+
+/// How many chunks a core has, for a transport that lends them to the network card.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ChunkLayout {
+    /// Chunks to receive into; they are frames, numbered behind the core's others.
+    pub frames: u32,
+    /// Chunks behind those, which the transport sends from; they are no frames.
+    pub others: u32,
+}
+
 /// The frames of all cores, to read.
 pub struct FrameTable {
     regions: Box<[Region]>,
@@ -80,18 +95,22 @@ impl FrameTable {
     /// # Errors
     /// When the memory cannot be mapped, there are more than 255 cores, or a layout is beyond 2^31 bytes.
     pub fn new(layouts: &[FrameLayout]) -> io::Result<(Arc<FrameTable>, Vec<FramePool>)> {
+        FrameTable::with_chunks(layouts, &[])
+    }
+
+    /// The same, with chunks for the first cores.
+    ///
+    /// # Errors
+    /// As for [`FrameTable::new`].
+    pub fn with_chunks(layouts: &[FrameLayout], chunks: &[ChunkLayout]) -> io::Result<(Arc<FrameTable>, Vec<FramePool>)> {
         if layouts.len() > usize::from(u8::MAX) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "more than 255 cores"));
         }
-        let regions = layouts.iter().map(Region::new).collect::<io::Result<Box<[Region]>>>()?;
+        let chunks = chunks.iter().copied().chain(std::iter::repeat(ChunkLayout::default()));
+        let regions =
+            layouts.iter().zip(chunks).map(|(layout, chunks)| Region::new(layout, chunks)).collect::<io::Result<Box<[Region]>>>()?;
         let table = Arc::new(FrameTable { regions });
-        let pools = (0..layouts.len())
-            .map(|core| FramePool {
-                free: (0..table.regions[core].frames).rev().collect(),
-                table: Arc::clone(&table),
-                core: CoreId(core as u8),
-            })
-            .collect();
+        let pools = (0..layouts.len()).map(|core| FramePool::new(&table, CoreId(core as u8), 0..table.regions[core].frames)).collect();
         Ok((table, pools))
     }
 
@@ -114,7 +133,8 @@ impl FrameTable {
         // SAFETY: the frame is held and counts this reader, so the owner can neither release nor rewrite it until `Datagram` is
         // dropped; the acquire above saw the owner's release store of `held`, which followed its write of the meta.
         let meta = unsafe { &*head.meta.get() };
-        let start = region.memory.address(frame.index as usize * region.size + meta.start as usize);
+        let (address, _) = region.locate(frame.index);
+        let start = address.wrapping_add(meta.start as usize);
         // SAFETY: `hold` checked that start..start + len lies inside the frame. The bytes are initialised (mapped zeroed, then
         // written by the kernel), and nobody writes them while this reader is counted, as above.
         let bytes = unsafe { std::slice::from_raw_parts(start, meta.len as usize) };
@@ -153,15 +173,40 @@ impl Drop for Datagram<'_> {
     }
 }
 
-/// One core's frames, to fill and release: the owner's half. There is one pool per core and it is not `Clone`.
+/// One core's frames, to fill and release: the owner's half. Each frame is in one pool and that is not `Clone`.
 pub struct FramePool {
     table: Arc<FrameTable>,
     core: CoreId,
+    /// The frames it owns.
+    range: Range<u32>,
     /// Free frames; the last released is taken first, while it is still in the cache.
     free: Vec<u32>,
 }
 
 impl FramePool {
+    fn new(table: &Arc<FrameTable>, core: CoreId, range: Range<u32>) -> FramePool {
+        FramePool { table: Arc::clone(table), core, free: range.clone().rev().collect(), range }
+    }
+
+    /// The pool of the core's chunks, once; `None` when it has none.
+    pub fn split_chunks(&mut self) -> Option<FramePool> {
+        let region = self.region();
+        let (first, end) = (region.frames, region.heads.len() as u32);
+        (first < end && self.range.end <= first && !region.split.swap(true, Ordering::Relaxed))
+            .then(|| FramePool::new(&self.table, self.core, first..end))
+    }
+
+    /// The memory of all chunks, those that are no frames at its end: address and length, whole pages. `None` when there are none.
+    pub fn chunk_memory(&self) -> Option<(*mut u8, usize)> {
+        self.region().chunks.as_ref().map(|memory| (memory.address(0), memory.bytes))
+    }
+
+    /// Whether the frame is one of this pool.
+    #[inline]
+    pub fn owns(&self, frame: FrameRef) -> bool {
+        frame.core == self.core && self.range.contains(&frame.index)
+    }
+
     /// The core whose frames these are.
     pub fn core(&self) -> CoreId {
         self.core
@@ -174,7 +219,12 @@ impl FramePool {
 
     /// Frames in all.
     pub fn frames(&self) -> u32 {
-        self.region().frames
+        self.range.end - self.range.start
+    }
+
+    /// The number of the first frame; the others follow it.
+    pub fn first(&self) -> u32 {
+        self.range.start
     }
 
     /// Frames on the free list.
@@ -184,7 +234,8 @@ impl FramePool {
 
     /// Bytes per frame, headroom included.
     pub fn frame_size(&self) -> usize {
-        self.region().size
+        let region = self.region();
+        if self.range.start < region.frames || region.chunks.is_none() { region.size } else { CHUNK }
     }
 
     /// The longest datagram that may be received into a frame, in bytes.
@@ -196,9 +247,10 @@ impl FramePool {
     pub fn touch(&mut self) {
         let region = self.region();
         for &index in &self.free {
-            for offset in (0..region.size).step_by(ALIGNMENT) {
+            let (address, size) = region.locate(index);
+            for offset in (0..size).step_by(ALIGNMENT) {
                 // SAFETY: a frame on the free list belongs to nobody else, and `offset` lies inside it.
-                unsafe { region.memory.address(index as usize * region.size + offset).write_volatile(0) };
+                unsafe { address.wrapping_add(offset).write_volatile(0) };
             }
         }
     }
@@ -216,9 +268,8 @@ impl FramePool {
     /// Where a frame's bytes begin ([`FramePool::frame_size`] of them). Only those of a taken frame may be written.
     #[inline]
     pub fn address(&self, index: u32) -> *mut u8 {
-        let region = self.region();
-        assert!(index < region.frames, "a frame of this pool");
-        region.memory.address(index as usize * region.size)
+        assert!(self.range.contains(&index), "a frame of this pool");
+        self.region().locate(index).0
     }
 
     /// Makes a taken and filled frame readable by everybody until it is released. A datagram that would not lie inside the frame
@@ -230,8 +281,9 @@ impl FramePool {
     pub unsafe fn hold(&mut self, index: u32, meta: Meta) -> FrameRef {
         let region = self.region();
         let head = &region.heads[index as usize];
-        let start = meta.start.min(region.size as u32);
-        let meta = Meta { start, len: meta.len.min(region.size as u32 - start), ..meta };
+        let size = region.locate(index).1 as u32;
+        let start = meta.start.min(size);
+        let meta = Meta { start, len: meta.len.min(size - start), ..meta };
         // SAFETY: the frame is taken, so no reader looks at its meta; this pool is the only writer.
         unsafe { *head.meta.get() = meta };
         head.state.store(HELD, Ordering::Release);
@@ -263,7 +315,7 @@ impl FramePool {
     #[inline]
     #[must_use]
     pub fn release(&mut self, frame: FrameRef) -> bool {
-        if frame.core != self.core {
+        if !self.owns(frame) {
             return false;
         }
         let Some(head) = self.region().heads.get(frame.index as usize) else { return false };
@@ -284,23 +336,39 @@ impl FramePool {
 /// One core's frames.
 struct Region {
     memory: Memory,
+    /// Of the frames, then of the chunks that are frames.
     heads: Box<[Head]>,
     frames: u32,
     size: usize,
     /// The longest datagram.
     room: usize,
+    /// The chunks.
+    chunks: Option<Memory>,
+    /// They have a pool of their own already.
+    split: AtomicBool,
 }
 
 impl Region {
-    fn new(layout: &FrameLayout) -> io::Result<Region> {
+    fn new(layout: &FrameLayout, chunks: ChunkLayout) -> io::Result<Region> {
         let room = (layout.size as usize).saturating_sub(HEADROOM);
         let size = (HEADROOM + room).next_multiple_of(ALIGNMENT);
         let bytes = size * layout.frames as usize;
         if bytes > i32::MAX as usize {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "more than 2^31 bytes of frames for one core"));
         }
-        let heads = (0..layout.frames).map(|_| Head::default()).collect();
-        Ok(Region { memory: Memory::new(bytes)?, heads, frames: layout.frames, size, room })
+        let heads = (0..layout.frames + chunks.frames).map(|_| Head::default()).collect();
+        let lent = (chunks.frames as usize + chunks.others as usize) * CHUNK;
+        let chunks = if lent == 0 { None } else { Some(Memory::huge(lent)?) };
+        Ok(Region { memory: Memory::new(bytes)?, heads, frames: layout.frames, size, room, chunks, split: AtomicBool::new(false) })
+    }
+
+    /// Where a frame begins, and its size. The number must have a head.
+    #[inline]
+    fn locate(&self, index: u32) -> (*mut u8, usize) {
+        match &self.chunks {
+            Some(chunks) if index >= self.frames => (chunks.address((index - self.frames) as usize * CHUNK), CHUNK),
+            _ => (self.memory.address(index as usize * self.size), self.size),
+        }
     }
 }
 
@@ -330,10 +398,19 @@ pub(super) struct Memory {
 impl Memory {
     /// Maps at least `bytes` bytes, page-aligned, not touched yet.
     pub(super) fn new(bytes: usize) -> io::Result<Memory> {
-        let bytes = bytes.max(1).next_multiple_of(4096);
+        Memory::map(bytes.max(1).next_multiple_of(4096), 0)
+    }
+
+    /// The same, on huge pages when the system has some to give.
+    fn huge(bytes: usize) -> io::Result<Memory> {
+        const HUGE: usize = 2 << 20;
+        Memory::map(bytes.next_multiple_of(HUGE), libc::MAP_HUGETLB | libc::MAP_HUGE_2MB).or_else(|_| Memory::new(bytes))
+    }
+
+    fn map(bytes: usize, flags: i32) -> io::Result<Memory> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: an anonymous private mapping at an address of the kernel's choice touches no memory that exists.
-        let start = unsafe { libc::mmap(ptr::null_mut(), bytes, protection, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0) };
+        let start = unsafe { libc::mmap(ptr::null_mut(), bytes, protection, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | flags, -1, 0) };
         match NonNull::new(start.cast::<u8>()) {
             Some(start) if start.as_ptr().cast() != libc::MAP_FAILED => Ok(Memory { start, bytes }),
             _ => Err(io::Error::last_os_error()),
@@ -432,6 +509,27 @@ mod tests {
         let (table, mut pool) = one_core(1);
         let frame = pool.fill(|_| Meta { start: 150, len: u32::MAX, ..meta(0) }).expect("a free frame");
         assert_eq!(table.read(frame).expect("held").len(), pool.frame_size() - 150);
+    }
+
+    #[test]
+    fn chunks_are_frames_of_a_pool_of_their_own() {
+        let chunks = ChunkLayout { frames: 2, others: 3 };
+        let (table, mut pools) = FrameTable::with_chunks(&[FrameLayout { frames: 2, size: 200 }; 2], &[chunks]).expect("frames");
+        let mut pool = pools.remove(0);
+        let mut lent = pool.split_chunks().expect("chunks");
+        assert!(pool.split_chunks().is_none() && lent.split_chunks().is_none() && pools[0].split_chunks().is_none());
+        assert_eq!((lent.first(), lent.frames(), lent.frame_size(), pool.frames(), pool.frame_size()), (2, 2, CHUNK, 2, 256));
+        let (memory, bytes) = lent.chunk_memory().expect("chunks");
+        assert!(bytes >= 5 * CHUNK && lent.address(3) == memory.wrapping_add(CHUNK) && pools[0].chunk_memory().is_none());
+        lent.touch();
+        let write = |bytes: &mut [u8]| {
+            bytes[CHUNK - 1] = 7;
+            Meta { start: CHUNK as u32 - 1, ..meta(5) }
+        };
+        let frame = lent.fill(write).expect("a free chunk");
+        assert_eq!(&*table.read(frame).expect("held"), [7]);
+        assert!(!pool.release(frame) && lent.owns(frame) && lent.release(frame));
+        assert!(fill(&mut pool, b"x").is_some_and(|other| !lent.release(other) && pool.release(other)));
     }
 
     #[test]

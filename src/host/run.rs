@@ -29,12 +29,15 @@ pub fn run(config: Config, path: Option<PathBuf>, socket: Option<PathBuf>) -> Re
     let clock = Clock::new();
     let names = hosts::first(&config, clock.now()).context("dns")?;
     let gateway = Gateway::start_knowing(&config, &names.known(), clock)?;
+    let bypass = gateway.bypass.clone();
+    let transport = bypass.as_ref().map_or_else(|| gateway.transport.to_string(), |bypass| format!("{} on {bypass}", gateway.transport));
     let transport = match &gateway.steered {
-        Steered::Single => gateway.transport.to_string(),
-        steered => format!("{}, {steered}", gateway.transport),
+        Steered::Single => transport,
+        steered => format!("{transport}, {steered}"),
     };
     let cores = gateway.cores.clone();
-    let setup = Setup { cores, config: config.clone(), config_path: path, socket, facts, layout, settings: boot::settings, names, clock };
+    let setup =
+        Setup { cores, config: config.clone(), config_path: path, socket, facts, layout, settings: boot::settings, names, bypass, clock };
     let control = Control::new(setup)?;
     if let Err(error) = writeln!(std::io::stdout(), "{}", ready(&config, &gateway, &transport, &control)) {
         tracing::warn!("the gateway is ready, and standard output does not take the line that says so: {error}");

@@ -118,6 +118,6 @@ impl Gateway {
         let config = self.locked_config();
         *self.known() = known;
         let settings = (self.settings)(&config, &self.known());
-        self.cores.set_settings(&Arc::new(settings)).is_ok()
+        self.set_settings(&Arc::new(settings)).is_ok()
     }
 }

@@ -26,10 +26,12 @@ mod tests;
 pub mod view;
 
 use crate::config::{self, Config, CpuFacts};
+use crate::host::boot;
 use crate::host::clock::Clock;
-use crate::host::cores::Cores;
+use crate::host::cores::{Cores, Silent};
 use crate::host::cpu;
 use crate::host::dns::table::{Known, Table};
+use crate::host::transport::xdp::Bypass;
 use crate::proto::base::{CoreId, Time};
 use crate::proto::core::{Answer, Ask};
 use crate::proto::plan::Settings;
@@ -63,6 +65,8 @@ pub struct Setup {
     pub settings: fn(&Config, &Known) -> Settings,
     /// The names of agents, and what was found at the start.
     pub names: Table,
+    /// With AF_XDP: what must know who the agents are.
+    pub bypass: Option<Arc<Bypass>>,
     /// The process clock.
     pub clock: Clock,
 }
@@ -78,6 +82,7 @@ struct Gateway {
     settings: fn(&Config, &Known) -> Settings,
     /// What was found for the names of agents; changed with the lock on `config` held.
     known: Mutex<Known>,
+    bypass: Option<Arc<Bypass>>,
     clock: Clock,
     started: Time,
     /// The user who may change things.
@@ -129,7 +134,7 @@ impl Control {
     /// # Errors
     /// What the machine refused, naming the setting it is about.
     pub fn new(setup: Setup) -> Result<Control> {
-        let Setup { cores, config, config_path, socket, facts, layout, settings, names, clock } = setup;
+        let Setup { cores, config, config_path, socket, facts, layout, settings, names, bypass, clock } = setup;
         if let Some(cpu) = layout.housekeeping_cpu
             && !cpu::pin(cpu.into())
         {
@@ -141,7 +146,7 @@ impl Control {
         let config = Mutex::new(Arc::new(config));
         let owner = socket::user();
         let known = Mutex::new(names.known());
-        let gateway = Arc::new(Gateway { cores, config, config_path, facts, layout, settings, known, clock, started, owner });
+        let gateway = Arc::new(Gateway { cores, config, config_path, facts, layout, settings, known, bypass, clock, started, owner });
         hosts::start(gateway.clone(), names)?;
         let metrics = address.map(|address| metrics::Server::start(gateway.clone(), address)).transpose()?;
         let server = server::Server::start(gateway.clone(), bound)?;
@@ -213,6 +218,18 @@ impl Gateway {
     fn locked_config(&self) -> MutexGuard<'_, Arc<Config>> {
         // A panic of a holder leaves a whole one.
         self.config.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives every core its settings, and then the bypass the addresses of agents: what it still takes from one that has gone is
+    /// dropped by the cores, what it does not take yet from a new one comes by the kernel.
+    fn set_settings(&self, settings: &Arc<Settings>) -> Result<(), Silent> {
+        self.cores.set_settings(settings)?;
+        if let Some(bypass) = &self.bypass
+            && let Err(error) = bypass.set_sources(&boot::sources(settings))
+        {
+            tracing::error!("xdp: {error}; agents that are new are served by the kernel");
+        }
+        Ok(())
     }
 
     /// Asks these cores; those that are silent, known before or found now, go to `silent`.

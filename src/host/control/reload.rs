@@ -55,9 +55,9 @@ impl Gateway {
         let stalled = stalled.map(|(core, _)| format!("core {} is silent", core.0));
         let settings = |config| Arc::new((self.settings)(config, &self.known()));
         let failed = stalled.or_else(|| {
-            self.cores.set_settings(&settings(new)).err().map(|silent| {
+            self.set_settings(&settings(new)).err().map(|silent| {
                 // The same core refuses these too; it still has the old ones.
-                let _ = self.cores.set_settings(&settings(old));
+                let _ = self.set_settings(&settings(old));
                 silent.to_string()
             })
         });

@@ -114,6 +114,7 @@ impl Machines {
     fn control(&self, scratch: &Scratch, path: Option<PathBuf>) -> (Control, Operator) {
         let socket = scratch.path().join("socket");
         let control = Control::new(Setup {
+            bypass: None,
             cores: self.cores.clone(),
             config: self.config.clone(),
             config_path: path,

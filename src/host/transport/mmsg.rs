@@ -106,6 +106,11 @@ impl Mmsg {
         })
     }
 
+    /// Whether datagrams wait because a socket's send buffer was full.
+    pub(super) fn has_unsent(&self) -> bool {
+        self.lines.iter().any(|line| !line.queued.is_empty())
+    }
+
     /// Receives one batch from one socket; says how many datagrams were handed out.
     fn receive_from(&mut self, place: usize, limit: usize, into: &mut Vec<FrameRef>, now: &mut Option<Time>) -> usize {
         let wanted = limit.min(BATCH);
@@ -240,7 +245,7 @@ impl Transport for Mmsg {
 
     fn sleep(&mut self, timeout: Option<Duration>, idle: &mut dyn FnMut() -> bool) {
         self.flush();
-        let unsent = self.lines.iter().any(|line| !line.queued.is_empty());
+        let unsent = self.has_unsent();
         let drained = self.starved || self.lines.iter().all(|line| line.drained);
         if !drained && self.slots.free() > 0 {
             return;

@@ -19,8 +19,10 @@ pub mod steer;
 pub(in crate::host) mod sys;
 pub mod uring;
 pub mod wake;
+pub mod xdp;
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::proto::base::{Counter, Counters, FrameRef, Time};
@@ -84,7 +86,7 @@ pub trait Transport {
 }
 
 /// What a transport needs to know besides its sockets and frames.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct TransportSettings {
     /// Send slots: 1..=4096.
     pub send_slots: u32,
@@ -98,13 +100,15 @@ pub struct TransportSettings {
     pub sqpoll_cpu: Option<u16>,
     /// How long a receive polls the network card's queue itself (NAPI busy polling); `None`: not at all.
     pub napi_busy_poll: Option<Duration>,
+    /// AF_XDP: the core's seat in the bypass.
+    pub bypass: Option<Arc<xdp::Seat>>,
 }
 
 impl Default for TransportSettings {
     /// 256 slots of 4,096 bytes, 256 provided frames (docs: 32 to 256 are equally fast, 1024 cost 2-5 %).
     fn default() -> TransportSettings {
         let (coalesce, sqpoll_cpu, napi_busy_poll) = (true, None, None);
-        TransportSettings { send_slots: 256, slot_size: 4096, provided_frames: 256, coalesce, sqpoll_cpu, napi_busy_poll }
+        TransportSettings { send_slots: 256, slot_size: 4096, provided_frames: 256, coalesce, sqpoll_cpu, napi_busy_poll, bypass: None }
     }
 }
 
@@ -115,6 +119,11 @@ macro_rules! stats {
         pub struct Stats { $($(#[doc = $help])+ pub $name: u64,)+ }
 
         impl Stats {
+            /// Both together: of a transport that is made of two.
+            pub fn plus(&self, other: &Stats) -> Stats {
+                Stats { $($name: self.$name + other.$name,)+ }
+            }
+
             /// Adds to the core's counters what happened since `before`.
             pub fn publish(&self, before: &Stats, counters: &Counters) {
                 $(counters.add_many(Counter::$counter, self.$name.saturating_sub(before.$name));)+
@@ -144,6 +153,12 @@ stats! {
     send_errors => SendErrors,
     /// Times a socket's send buffer was full; the datagrams stayed queued.
     send_full => SendFull,
+    /// AF_XDP: datagrams received without the kernel's network stack, among those received.
+    bypass_received => BypassReceived,
+    /// AF_XDP: datagrams sent without it, among those sent.
+    bypass_sent => BypassSent,
+    /// AF_XDP: frames dropped because their headers or checksums are wrong.
+    bypass_invalid => DroppedBypassInvalid,
     /// Completions the kernel had no room for in the ring (they came later; none is lost).
     ring_overflow => RingOverflow,
     /// Sleeps ended by a waker.

@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use super::mmsg::Mmsg;
 use super::uring::Uring;
+use super::xdp::Xdp;
 use super::{Sleeper, Transport, TransportSettings};
 use crate::host::clock::Clock;
 use crate::host::frame::FramePool;
@@ -52,11 +53,18 @@ macro_rules! transports {
     };
 }
 
+impl Kind {
+    /// The ones that are tried when none is named, in order.
+    pub const AUTO: &'static [Kind] = &[Kind::Uring, Kind::Mmsg];
+}
+
 transports! {
     /// io_uring: one system call per batch for both directions, none while spinning.
     "uring" = Uring,
     /// `recvmmsg` and `sendmmsg`, sleeping in epoll by mio.
     "mio" = Mmsg,
+    /// AF_XDP: past the kernel's network stack. Only by name: it needs privileges and an interface that suits it.
+    "xdp" = Xdp,
 }
 
 /// What the tuning file asks for.
@@ -104,7 +112,7 @@ impl Choice {
 
     fn make_with(wanted: Wanted, probe: impl Fn(Kind) -> Result<(), String>) -> Result<Choice, String> {
         let candidates = match &wanted {
-            Wanted::Auto => Kind::ALL,
+            Wanted::Auto => Kind::AUTO,
             Wanted::Only(kind) => std::slice::from_ref(kind),
         };
         let mut refused = Vec::new();
@@ -136,7 +144,7 @@ mod tests {
         for &kind in Kind::ALL {
             assert_eq!(kind.name().parse(), Ok(Wanted::Only(kind)));
         }
-        assert!("dpdk".parse::<Wanted>().is_err_and(|e| e.contains("auto, uring, mio")));
+        assert!("dpdk".parse::<Wanted>().is_err_and(|e| e.contains("auto, uring, mio, xdp")));
     }
 
     #[test]

@@ -13,7 +13,7 @@ const ALIGNMENT: usize = 64;
 /// A reserved send slot. Give it to `send` or `abandon`; one that is dropped is lost for good.
 #[derive(Debug)]
 #[must_use = "send it or abandon it"]
-pub struct Slot(u32);
+pub struct Slot(pub(super) u32);
 
 /// A slot on its way.
 #[derive(Clone, Copy)]

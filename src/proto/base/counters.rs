@@ -53,6 +53,12 @@ counters! {
     SendErrors = "send_errors",
     /// Times a socket's send buffer was full; the datagrams stayed queued.
     SendFull = "send_full",
+    /// AF_XDP: datagrams received without the kernel's network stack, among those received.
+    BypassReceived = "bypass_received",
+    /// AF_XDP: datagrams sent without the kernel's network stack, among those sent.
+    BypassSent = "bypass_sent",
+    /// AF_XDP: frames dropped because their headers or checksums are wrong.
+    DroppedBypassInvalid = "dropped_bypass_invalid",
     /// Completions the kernel had no room for in the ring; they came later.
     RingOverflow = "ring_overflow",
     /// Sleeps of a core ended by another thread.

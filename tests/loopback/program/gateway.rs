@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 use tollgate::host::clock::Clock;
@@ -66,6 +66,11 @@ impl Addresses {
         Addresses(Ipv4Addr::new(127, (high % 254) + 1, low, block * 4))
     }
 
+    /// These four.
+    pub fn from(first: Ipv4Addr) -> Addresses {
+        Addresses(first)
+    }
+
     fn nth(self, n: u8) -> Ipv4Addr {
         let [a, b, c, d] = self.0.octets();
         Ipv4Addr::new(a, b, c, d + n)
@@ -106,8 +111,14 @@ pub struct Tuning {
 
 impl Tuning {
     pub fn new() -> Tuning {
-        let addresses = Addresses::new();
-        let directory = std::env::temp_dir().join(format!("tollgate-program-{}-{}", std::process::id(), addresses.0.octets()[3]));
+        Tuning::at(Addresses::new())
+    }
+
+    /// With these addresses.
+    pub fn at(addresses: Addresses) -> Tuning {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let nth = NEXT.fetch_add(1, Ordering::Relaxed);
+        let directory = std::env::temp_dir().join(format!("tollgate-program-{}-{nth}", std::process::id()));
         fs::create_dir_all(&directory).unwrap();
         let document = include_str!("../../../tuning/gateway.toml").parse().unwrap();
         let tuning = Tuning { addresses, directory, document };

@@ -16,7 +16,10 @@ mod metrics;
 mod network;
 mod operator;
 mod outage;
+#[path = "../pair.rs"]
+mod pair;
 mod reload;
 mod repeats;
 mod stall;
 mod steering;
+mod xdp;
