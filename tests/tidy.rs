@@ -18,7 +18,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("transaction", &["timer", "base"]),
     ("restart", &["aggregate", "endpoint", "trunk", "base"]),
     ("plan", &["cas", "aggregate", "endpoint", "overload", "transaction", "package", "codec", "trunk", "base"]),
-    ("mgcp", &["plan", "aggregate", "endpoint", "package", "codec", "trunk", "base"]),
+    ("mgcp", &["plan", "aggregate", "endpoint", "package", "codec", "trunk", "timer", "base"]),
     ("agent", &["codec", "base"]),
 ];
 

@@ -324,6 +324,10 @@ register! {
         tdmin: Duration = (seconds(15)) in seconds(1)..=seconds(600); reload
         /// Tdmax: the wait of a disconnected endpoint doubles up to this (RFC 3435 4.4.7).
         tdmax: Duration = (seconds(600)) in seconds(1)..=seconds(3600); reload
+        /// T-partial: how long a digit is waited for while the digit map needs more of them (RFC 3660 2.2).
+        digit_partial: Duration = (seconds(16)) in millis(100)..=seconds(600); reload
+        /// T-critical: the same when only the timer is missing for a match (RFC 3660 2.2).
+        digit_critical: Duration = (seconds(4)) in millis(100)..=seconds(600); reload
         /// A defect becomes a failure after this long; RFC 4805 3.4.4 and RFC 3896 2.4.3 allow 2 to 10 s, 2.5 s is the custom. RAI has
         /// times of its own, which are fixed: on a T1 or E1 0.5 s, and 1 s without it; on a T3 none.
         alarm_declare: Duration = (millis(2500)) in seconds(2)..=seconds(10); reload

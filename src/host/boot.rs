@@ -537,6 +537,8 @@ pub fn settings(config: &Config, known: &Known) -> Settings {
             disconnected_initial: timers.tdinit,
             disconnected_min: timers.tdmin,
             disconnected_max: timers.tdmax,
+            digit_partial: timers.digit_partial,
+            digit_critical: timers.digit_critical,
             alarm_declare: timers.alarm_declare,
             alarm_clear: timers.alarm_clear,
             alarm_merge: timers.alarm_merge,

@@ -59,7 +59,7 @@ pub struct Limits {
     pub connections: u32,
     /// Connections per endpoint, 1..=4 (more: 540).
     pub connections_per_endpoint: u8,
-    /// Blocks of 240 bytes for remote descriptions, digit maps and entity names.
+    /// Blocks of 240 bytes for remote descriptions, lists of events, digit maps and entity names.
     pub blob_blocks: u32,
     /// Notified entities in use at a time.
     pub entities: u16,
@@ -206,6 +206,10 @@ pub struct Timers {
     pub disconnected_min: Duration,
     /// Tdmax.
     pub disconnected_max: Duration,
+    /// T-partial: between digits, while more are needed.
+    pub digit_partial: Duration,
+    /// T-critical: between digits, when only the timer is missing.
+    pub digit_critical: Duration,
     /// A defect that lasts so long is a failure.
     pub alarm_declare: Duration,
     /// A failure ends when the defect is gone for so long.
@@ -266,6 +270,11 @@ impl Plan {
         span.map_or(Signalling::default(), |span| span.signalling)
     }
 
+    /// What `endpoint` is provisioned as.
+    pub fn channel_kind(&self, endpoint: EndpointIndex) -> ChannelKind {
+        self.signalling(endpoint).kind
+    }
+
     /// What the channels of each span of the topology are.
     pub fn kinds(&self) -> Vec<ChannelKind> {
         self.spans.iter().map(|span| span.signalling.kind).collect()
@@ -320,6 +329,8 @@ impl Default for Timers {
             disconnected_initial: s(15),
             disconnected_min: s(15),
             disconnected_max: s(600),
+            digit_partial: s(16),
+            digit_critical: s(4),
             alarm_declare: ms(2500),
             alarm_clear: s(10),
             alarm_merge: ms(200),

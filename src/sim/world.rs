@@ -8,8 +8,9 @@ use super::reply::Reply;
 use crate::proto::base::{CoreId, Counter, Counters, EndpointIndex, FrameRef, Rng, Time};
 use crate::proto::core::{Administration, Answer, Ask, Boot, Core, Envelope, Origin, Outside, Request, StateFilter, Turn};
 use crate::proto::endpoint::Announcement as Told;
+use crate::proto::package::{find_item, find_package};
 use crate::proto::plan::{Plan, Settings};
-use crate::proto::trunk::{CardOrder, Facility, FacilityKind, FacilityPlan, SimCard, SimulatedPlan};
+use crate::proto::trunk::{CardOrder, EventText, Facility, FacilityKind, FacilityPlan, SimCard, SimulatedPlan};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -508,6 +509,27 @@ impl World {
         for core in 0..self.plan.cores {
             self.ask_core(CoreId(core), Ask::Card(order));
         }
+    }
+
+    /// The line of an endpoint, or one of its connections, shows an event: `T/co1` or `T/sit(2)`.
+    ///
+    /// # Panics
+    /// When there is no such endpoint, connection or event.
+    pub fn occur(&mut self, local: &str, event: &str, connection: Option<&str>) {
+        let endpoint = self.plan.topology.lookup(local.as_bytes()).expect("an endpoint");
+        let (name, parameters) = event.split_once('(').unwrap_or((event, ""));
+        let parameters = EventText::new(parameters.trim_end_matches(')').as_bytes());
+        let (package, item) = name.split_once('/').expect("package/event");
+        let event = find_package(package.as_bytes()).and_then(|package| find_item(package, item.as_bytes())).expect("an event");
+        let core = self.plan.owner(endpoint);
+        let connection = connection.map(|id| {
+            let all = self.plan.topology.select_all();
+            let Answer::Connections(views) = self.ask_core(core, Ask::Connections(all)) else { panic!("a core does not answer") };
+            let view = views.iter().find(|view| view.connection.id.hex().to_string() == id).expect("a connection");
+            view.slot
+        });
+        self.ask_core(core, Ask::Card(CardOrder::Event { endpoint, connection, event, parameters }));
+        self.run_for(20 * MS);
     }
 
     /// Asks one core, and gets its whole answer.

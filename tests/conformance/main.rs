@@ -8,14 +8,18 @@ mod deletions;
 mod descriptions;
 mod disconnected;
 mod entities;
+mod events;
 mod modifications;
 mod names;
 mod options;
 mod packages;
 mod parameters;
+mod persistent;
+mod quarantine;
 mod requests;
 mod responses;
 mod restarts;
+mod signals;
 mod syntax;
 mod transactions;
 
@@ -92,6 +96,28 @@ fn replies(world: &World) -> Vec<Reply> {
 fn own_commands(world: &World, verb: &str) -> Vec<(SocketAddr, Reply)> {
     let all = world.mail().iter().flat_map(|mail| Reply::all(&mail.bytes).into_iter().map(|reply| (mail.to, reply)));
     all.filter(|(_, reply)| reply.code.is_none() && reply.line.starts_with(verb)).collect()
+}
+
+/// The Notify commands that came since the mail was taken last, each once: request identifier and events.
+fn notified(world: &mut World) -> Vec<(String, String)> {
+    let mut seen = Vec::new();
+    let mut list = Vec::new();
+    for (_, notify) in own_commands(world, "NTFY") {
+        if !seen.contains(&notify.id) {
+            seen.push(notify.id);
+            let value = |name| notify.get(name).unwrap_or_else(|| panic!("no {name}: {notify:?}")).to_owned();
+            list.push((value("X"), value("O")));
+        }
+    }
+    world.take_mail();
+    list
+}
+
+/// The events of the only Notify since the mail was taken last; empty when there was none.
+fn told(world: &mut World) -> String {
+    let all = notified(world);
+    assert!(all.len() < 2, "{all:?}");
+    all.first().map_or(String::new(), |(_, events)| events.clone())
 }
 
 /// The code of the final response.

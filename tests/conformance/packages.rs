@@ -1,6 +1,9 @@
-//! Packages (PKG): none is supported yet, so whatever belongs to one is refused with 518 and an empty list of packages.
+//! Packages (PKG): what belongs to one that the endpoint does not have is refused with 518 and the list of those it has.
 
 use super::{audit, code, create, each_layout, snapshot};
+
+/// What a channel without signalling has.
+const PACKAGES: &str = "T:1,G:1,D:1,R:1,SL:0,DM1:0,FM:0,BA:0,B:0";
 
 /// G-PKG-03, G-PKG-04, G-RTN-03: in every place a package can be named; nothing changes.
 #[test]
@@ -34,7 +37,7 @@ fn what_belongs_to_an_unknown_package_is_518() {
         ];
         for (verb, parameters) in cases {
             let reply = w.ask(verb, "ds/ds1-2/1", parameters);
-            assert_eq!((reply.code, reply.get("PL")), (Some(518), Some("")), "{verb} {parameters:?}: {reply:?}");
+            assert_eq!((reply.code, reply.get("PL")), (Some(518), Some(PACKAGES)), "{verb} {parameters:?}: {reply:?}");
             assert_eq!(reply.parameters.len(), 1);
         }
         for verb in ["RQNT", "EPCF", "DLCX"] {
@@ -49,8 +52,8 @@ fn what_belongs_to_an_unknown_package_is_518() {
 #[test]
 fn names_of_packages() {
     each_layout(|w| {
-        for list in ["t/co1(N)", "T/CO1(N)", "a-b/x(N)", "x-foo/x(N)"] {
-            assert_eq!(code(w, "RQNT", "ds/ds1-2/1", &["X: 5", &format!("R: {list}")]), 518, "{list}");
+        for (list, expected) in [("t/co1(N)", 200), ("T/CO1(N)", 200), ("a-b/x(N)", 518), ("x-foo/x(N)", 518)] {
+            assert_eq!(code(w, "RQNT", "ds/ds1-2/1", &["X: 5", &format!("R: {list}")]), expected, "{list}");
         }
         for list in ["-t/x(N)", "t-/x(N)", "t_u/x(N)", "/x(N)", "t/(N)"] {
             assert_eq!(code(w, "RQNT", "ds/ds1-2/1", &["X: 5", &format!("R: {list}")]), 510, "{list}");
@@ -59,12 +62,12 @@ fn names_of_packages() {
     });
 }
 
-/// G-AUE-11, G-AUE-05, G-PKG-05: what an audit says of packages while there are none.
+/// G-AUE-11, G-AUE-05, G-PKG-05, G-PKG-11: an audit lists the packages with their versions, the default one first.
 #[test]
-fn an_audit_lists_no_package() {
+fn an_audit_lists_the_packages() {
     each_layout(|w| {
-        assert_eq!(audit(w, "ds/ds1-2/1", "PL"), "");
+        assert_eq!(audit(w, "ds/ds1-2/1", "PL"), PACKAGES);
         let audited = w.ask("AUEP", "ds/ds1-2/1", &["F: B/PR,B/NS,zz/par"]);
-        assert_eq!((audited.code, audited.parameters.len()), (Some(200), 0));
+        assert_eq!((audited.get("B/PR"), audited.get("B/NS"), audited.parameters.len()), (Some(""), Some("o"), 2));
     });
 }

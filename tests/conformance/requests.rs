@@ -59,7 +59,7 @@ fn carrier_and_request_stand_and_fall_together() {
         let with = |own: &[&'static str], more: &[&'static str]| [own, &carried, more].concat();
         // The request is wrong, so the carrier is not done.
         assert_eq!(code(w, "CRCX", "ds/ds1-2/1", &with(&["C: A1", "M: recvonly"], &["R: L/hd(N)"])), 518);
-        assert_eq!(code(w, "MDCX", "ds/ds1-2/1", &[&["C: A1", &id, "M: inactive"][..], &with(&[], &["S: G/rt"])].concat()), 518);
+        assert_eq!(code(w, "MDCX", "ds/ds1-2/1", &[&["C: A1", &id, "M: inactive"][..], &with(&[], &["S: zz/rt"])].concat()), 518);
         assert_eq!(code(w, "DLCX", "ds/ds1-2/1", &[&["C: A1", &id][..], &with(&[], &["R: zz/x(N)"])].concat()), 518);
         // The carrier fails, at once and by the card, so the request is not done.
         assert_eq!(code(w, "CRCX", "ds/ds1-2/1", &with(&["C: A1", "M: sendrecv"], &[])), 527);

@@ -432,34 +432,40 @@ fn o34_a_port_behind_the_name_is_refused() {
     gateways(|w| assert_eq!(code(w, "O34-mgcp-endpoint.txt"), 500));
 }
 
-/// The connection part; tones and tests come with the packages.
 #[test]
-fn o35_loopback_needs_no_request() {
+fn o35_a_continuity_test_begins_with_its_connection() {
     gateways(|w| {
         let made = one(w, "O35-mgcp-events.02.txt", &[]);
         assert_eq!(made.code, Some(200));
         let id = connection(&made);
         assert_eq!(one(w, "O35-mgcp-events.03.txt", &[("I2", &id)]).code, Some(250));
-        // No package is supported yet: refused as a whole, nothing is half done.
-        assert_eq!(code(w, "O35-mgcp-events.01.txt"), 518);
-        assert_eq!(w.connections().len(), 0);
+        // The far end returns the tone.
+        let mut replies = play(w, "O35-mgcp-events.01.txt", &[]);
+        w.run_for(4 * S);
+        replies.extend(w.take_mail().iter().flat_map(|mail| Reply::all(&mail.bytes)));
+        let notify = replies.iter().find(|reply| reply.line.starts_with("NTFY")).expect("a Notify");
+        assert_eq!((replies[0].code, notify.get("X"), notify.get("O")), (Some(200), Some("C01"), Some("T/co1")));
+        let id = format!("I: {}", connection(&replies[0]));
+        assert_eq!(w.ask("DLCX", "ds/ds1-1/1", &["C: A80", &id]).code, Some(250));
     });
 }
 
-/// No package is supported yet: what needs one is refused as a whole and leaves the request as it was; syntax is checked first.
+/// What is refused leaves the request as it was; the default package needs no name.
 #[test]
-fn o36_o37_o38_what_needs_a_package_is_refused_as_a_whole() {
+fn o36_o37_o38_what_a_package_does_not_have_is_refused() {
     gateways(|w| {
         for (endpoint, names) in [
-            ("ds/ds1-1/4", &["O36-mgcp-events.01.txt", "O36-mgcp-events.02.txt", "O36-mgcp-events.03.txt"][..]),
-            ("ds/ds1-1/6", &["O37-mgcp-events.01.txt", "O37-mgcp-events.02.txt"]),
-            ("ds/ds1-1/8", &["O38-mgcp-events.01.txt", "O38-mgcp-events.02.txt", "O38-mgcp-events.03.txt"]),
+            ("ds/ds1-1/4", &[("O36-mgcp-events.01.txt", 538), ("O36-mgcp-events.02.txt", 200), ("O36-mgcp-events.03.txt", 510)][..]),
+            ("ds/ds1-1/6", &[("O37-mgcp-events.01.txt", 200), ("O37-mgcp-events.02.txt", 200)]),
+            ("ds/ds1-1/8", &[("O38-mgcp-events.01.txt", 200), ("O38-mgcp-events.02.txt", 523), ("O38-mgcp-events.03.txt", 523)]),
         ] {
-            assert_eq!(w.ask("RQNT", endpoint, &["X: 1"]).code, Some(200));
-            let codes: Vec<_> = names.iter().map(|name| code(w, name)).collect();
-            assert!(codes.iter().all(|code| matches!(code, 510 | 518 | 523)), "{names:?} {codes:?}");
-            assert_eq!(super::audit(w, endpoint, "X"), "1");
+            for &(name, expected) in names {
+                assert_eq!(w.ask("RQNT", endpoint, &["X: 1"]).code, Some(200));
+                assert_eq!(code(w, name), expected, "{name}");
+                assert_eq!(super::audit(w, endpoint, "X") == "1", expected != 200, "{name}");
+            }
         }
+        assert_eq!(super::audit(w, "ds/ds1-1/6", "R"), "T/oc(N)");
     });
 }
 

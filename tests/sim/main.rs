@@ -4,6 +4,7 @@ mod any_of;
 mod calls;
 mod datagrams;
 mod dialogues;
+mod events;
 mod everywhere;
 mod field_bugs;
 mod lines;

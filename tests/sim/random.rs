@@ -28,7 +28,7 @@ enum Trouble {
 
 const TROUBLES: [Trouble; 4] = [Trouble::None, Trouble::Queues, Trouble::Cards, Trouble::Stalls];
 
-fn number(name: &str) -> Option<u64> {
+pub fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 

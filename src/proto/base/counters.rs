@@ -135,6 +135,18 @@ counters! {
     OwnRedirected = "own_redirected",
     /// Endpoints that became disconnected: their notified entity did not answer.
     EndpointsDisconnected = "endpoints_disconnected",
+    /// Notify commands sent.
+    NotifiesSent = "notifies_sent",
+    /// Notify commands answered with an error.
+    NotifiesRefused = "notifies_refused",
+    /// Notify commands that got no final response; the agent does not know of their events.
+    NotifiesLost = "notifies_lost",
+    /// Events lost: the quarantine of their endpoint was full.
+    QuarantineLost = "quarantine_lost",
+    /// Events not reported: the list of observed events of their endpoint was full.
+    ObservedLost = "observed_lost",
+    /// Embedded requests that could not be activated.
+    EmbeddedFailed = "embedded_failed",
     /// RestartInProgress commands sent.
     RestartsSent = "restarts_sent",
     /// RestartInProgress commands sent although an owner had not confirmed in time that it has the service state.

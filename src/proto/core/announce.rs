@@ -9,7 +9,7 @@ use crate::proto::aggregate::Pattern;
 use crate::proto::base::{AgentId, EndpointIndex, EndpointRange, Time, TransactionId};
 use crate::proto::codec::mgcp::Writer;
 use crate::proto::endpoint::{Announcement as Told, EntityId, RestartMethod, Service};
-use crate::proto::mgcp::{self, Outcome, Restart, delete};
+use crate::proto::mgcp::{self, Outcome, Restart, delete, event};
 use crate::proto::plan::Plan;
 use crate::proto::trunk::Cursor;
 use std::net::IpAddr;
@@ -114,6 +114,9 @@ impl Core {
                 {
                     state.announcement = told;
                     state.disconnected &= told != Told::Done;
+                    if told == Told::Done {
+                        event::in_contact(&mut self.calls, turn.now, endpoint);
+                    }
                 }
             }
         }
@@ -193,6 +196,7 @@ impl Core {
             if before.in_service && !service.in_service {
                 self.abort_at(turn, endpoint, Covered::Call(None));
                 self.lose_connections(turn, endpoint, service.reason);
+                event::silence(&mut self.calls, turn.now, endpoint);
             }
             if !before.in_service && service.in_service {
                 self.reset(turn, endpoint);
@@ -230,6 +234,7 @@ impl Core {
     pub(super) fn reset<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, endpoint: EndpointIndex) {
         let named = self.calls.endpoints.get(endpoint).filter(|state| state.entity != EntityId::PROVISIONED);
         let provisioned = named.map(|state| (state.provisioned, 0));
+        event::reset(&mut self.calls, turn.now, endpoint);
         self.calls.endpoints.reset(endpoint);
         if let Some((agent, port)) = provisioned {
             let range = EndpointRange { first: endpoint.0, count: 1 };

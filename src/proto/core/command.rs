@@ -7,8 +7,9 @@ use super::outside::{Frames, Outside, Turn};
 use super::receive::{Received, local_of};
 use super::respond::{Final, Preface};
 use crate::proto::base::{AgentId, Counter, EndpointIndex, Time, TransactionId};
-use crate::proto::codec::mgcp::{Command, CommandLine, EndpointName, Verb};
+use crate::proto::codec::mgcp::{Code, Command, CommandLine, EndpointName, Verb};
 use crate::proto::endpoint::Announcement as Told;
+use crate::proto::mgcp::event::Carrier;
 use crate::proto::mgcp::{self, Outcome, Refused, refused};
 use crate::proto::transaction::history::{self, CONFIRM_BUDGET, Class, Confirm, Seen, Start};
 use crate::proto::trunk::Selection;
@@ -162,6 +163,9 @@ impl Core {
         }
         mgcp::in_service(&self.calls, endpoint)?;
         let domain = mgcp::domain_of(&self.plan, &command.endpoint)?;
+        if command.get(Code::X).is_some() {
+            self.abort_requests(turn, endpoint);
+        }
         let outcome = match verb {
             Verb::Crcx => return self.create(turn, received, handle, command, endpoint),
             Verb::Mdcx => return self.modify(turn, received, handle, command, endpoint),
@@ -172,7 +176,7 @@ impl Core {
                 Outcome::Done
             }
             Verb::Rqnt => {
-                let plan = mgcp::request::validate(&self.calls, command)?;
+                let plan = mgcp::request::validate(&self.calls, command, endpoint, Carrier::None)?;
                 self.apply_request(turn, endpoint, &plan, command);
                 Outcome::Done
             }

@@ -15,9 +15,10 @@ use super::media::Covered;
 use super::outside::{Frames, Outside, Turn};
 use super::receive::Received;
 use super::respond::{Final, Preface};
-use crate::proto::base::{CoreId, Counter, EndpointRange, HexId, Time};
+use crate::proto::base::{CoreId, Counter, EndpointIndex, EndpointRange, HexId, Time};
 use crate::proto::codec::mgcp::{Command, Verb};
-use crate::proto::endpoint::{Announcement as Told, Blobs, EntityId};
+use crate::proto::endpoint::{Announcement as Told, EntityId};
+use crate::proto::mgcp::event::Carrier;
 use crate::proto::mgcp::request::{self, RequestPlan};
 use crate::proto::mgcp::{self, Outcome, Refused, configure, delete};
 use crate::proto::transaction::history;
@@ -45,9 +46,8 @@ struct Work {
     selection: Selection,
     change: Change,
     cursor: Cursor,
-    /// Blocks kept free for digit maps, and how many one takes.
+    /// Blocks kept free for lists of events and digit maps.
     reserved: u32,
-    blocks: u32,
     /// The notified entity of the command, kept in its table until the share is done.
     entity: EntityId,
 }
@@ -303,23 +303,13 @@ impl Core {
             let change = match command.verb {
                 Verb::Dlcx => Change::Delete(command.call()?),
                 Verb::Epcf => Change::Configure(configure::validate(&core.calls, command)?),
-                _ => Change::Request(request::validate(&core.calls, command)?),
+                _ => Change::Request(request::read(&core.calls, command)?),
             };
-            let (mut blocks, mut reserved) = (0, 0);
-            let mut entity = EntityId::PROVISIONED;
-            if let Change::Request(plan) = &change {
-                if let Some(Some(map)) = command.digit_map()? {
-                    blocks = Blobs::blocks_for(map.as_bytes().len());
-                    reserved = blocks.saturating_mul(core.calls.endpoints.count().min(selection.count(&core.plan.topology)));
-                }
-                entity = request::hold_entity(&mut core.calls, plan, command)?;
-            }
-            if !core.calls.endpoints.blobs.reserve(reserved) {
-                let endpoints = &mut core.calls.endpoints;
-                endpoints.entities.release(&mut endpoints.blobs, entity);
-                return Err(mgcp::NO_MEMORY_LEFT);
-            }
-            Ok(Work { received, domain, selection, change, cursor: Cursor::default(), reserved, blocks, entity })
+            let entity = match &change {
+                Change::Request(plan) => request::hold_entity(&mut core.calls, plan, command)?,
+                _ => EntityId::PROVISIONED,
+            };
+            Ok(Work { received, domain, selection, change, cursor: Cursor::default(), reserved: 0, entity })
         })
     }
 
@@ -345,7 +335,27 @@ impl Core {
                 return Err(mgcp::RESTARTING);
             }
         }
+        if matches!(work.change, Change::Request(plan) if plan.requests()) {
+            self.parsed(turn, message, |core, _, command| core.reserve_lists(range, command))?;
+        }
         Ok(Some(range.count))
+    }
+
+    /// Checks the lists of a request on these endpoints, and keeps the room free that they will take.
+    fn reserve_lists(&mut self, range: EndpointRange, command: &Command<'_>) -> Result<(), Refused> {
+        for endpoint in range.iter() {
+            if !self.calls.endpoints.owns(endpoint) {
+                continue;
+            }
+            let blocks = request::check(&self.calls, command, endpoint, Carrier::None)?;
+            if !self.calls.endpoints.blobs.reserve(blocks) {
+                return Err(mgcp::NO_MEMORY_LEFT);
+            }
+            if let Some(work) = self.shares.current.as_mut().and_then(|share| share.work.as_mut()) {
+                work.reserved += blocks;
+            }
+        }
+        Ok(())
     }
 
     /// Applies to the next endpoints: how many; `None` when all are done.
@@ -373,8 +383,9 @@ impl Core {
                 }
                 Change::Configure(plan) => configure::apply(&mut self.calls, endpoint, *plan),
                 Change::Request(plan) => {
-                    self.unreserve_one();
-                    entity = request::apply(&mut self.calls, endpoint, plan, command).or(entity);
+                    self.abort_requests(turn, endpoint);
+                    self.unreserve_one(endpoint, command);
+                    entity = request::apply(&mut self.calls, turn.now, endpoint, plan, command, None).or(entity);
                 }
             }
             self.note_success(work.received, endpoint, work.domain);
@@ -386,10 +397,11 @@ impl Core {
         }
     }
 
-    /// The room kept for one endpoint's digit map is about to be used.
-    fn unreserve_one(&mut self) {
+    /// The room kept for one endpoint's lists is about to be used.
+    fn unreserve_one(&mut self, endpoint: EndpointIndex, command: &Command<'_>) {
+        let blocks = request::blocks(&self.calls, command, endpoint);
         if let Some(work) = self.shares.current.as_mut().and_then(|share| share.work.as_mut()) {
-            let blocks = work.blocks.min(work.reserved);
+            let blocks = blocks.min(work.reserved);
             work.reserved -= blocks;
             self.calls.endpoints.blobs.unreserve(blocks);
         }

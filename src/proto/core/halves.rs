@@ -233,8 +233,9 @@ impl Core {
         second: Created,
     ) {
         let other = (second.endpoint, second.connection);
-        let entity =
-            self.parsed(turn, job.received.message, |core, _, command| Ok(create::joined(&mut core.calls, slot, &plan, other, command)));
+        let entity = self.parsed(turn, job.received.message, |core, turn, command| {
+            Ok(create::joined(&mut core.calls, turn.now, slot, &plan, other, command))
+        });
         self.note_entity(turn, first.endpoint, entity.unwrap_or(None));
         let chosen = self.second_chosen(turn, job);
         let second = Some((second.endpoint, second.connection, chosen));

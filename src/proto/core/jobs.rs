@@ -60,6 +60,15 @@ pub(super) struct Job {
 }
 
 impl Job {
+    /// Whether its command, which waits for the card, carries a request.
+    pub fn requests(&self) -> bool {
+        match self.wait {
+            Wait::Opening(_, plan) | Wait::First(_, plan, _) | Wait::Joining(_, plan, ..) => plan.requests(),
+            Wait::Modifying(_, plan) => plan.requests(),
+            _ => false,
+        }
+    }
+
     fn next_time(&self) -> Time {
         self.provisional_at.min(self.deadline)
     }

@@ -136,7 +136,7 @@ impl Core {
         plan: &RequestPlan,
         command: &Command<'_>,
     ) {
-        let entity = request::apply(&mut self.calls, endpoint, plan, command);
+        let entity = request::apply(&mut self.calls, turn.now, endpoint, plan, command, None);
         self.note_entity(turn, endpoint, entity);
     }
 
@@ -193,8 +193,14 @@ impl Core {
             Indication::Defect { facility, defect, present, at_once } => {
                 self.note_defect(turn, facility, defect, present, at_once);
             }
-            // Nobody can ask for events or signals yet.
-            Indication::Event { .. } | Indication::SignalEnded { .. } | Indication::Line { .. } => self.counters.add(Counter::CardStray),
+            Indication::Event { endpoint, connection, event, parameters } => {
+                self.event_seen(turn, endpoint, connection, event, parameters);
+            }
+            Indication::SignalEnded { endpoint, connection, signal, failed } => {
+                self.signal_ended(turn.now, endpoint, connection, signal, failed);
+            }
+            // The signalling of the channels is in front of the card, and takes these.
+            Indication::Line { .. } => self.counters.add(Counter::CardStray),
         }
     }
 
@@ -212,9 +218,10 @@ impl Core {
             _ => return,
         };
         let result = match address {
-            Some(address) => {
-                self.parsed(turn, job.received.message, |core, _, command| create::opened(&mut core.calls, slot, &plan, address, command))
-            }
+            Some(address) => self.parsed(turn, job.received.message, |core, turn, command| {
+                create::still_possible(&core.calls, &plan, command)?;
+                create::opened(&mut core.calls, turn.now, slot, &plan, address, command)
+            }),
             None => {
                 self.counters.add(Counter::CardRefused);
                 Err(mgcp::NO_MEDIA)
@@ -241,7 +248,10 @@ impl Core {
         let Some(job) = self.jobs.remove(id) else { return };
         let Wait::Modifying(_, plan) = job.wait else { return };
         let result = if agreed {
-            self.parsed(turn, job.received.message, |core, _, command| modify::apply(&mut core.calls, slot, &plan, command))
+            self.parsed(turn, job.received.message, |core, turn, command| {
+                modify::still_possible(&core.calls, slot, &plan, command)?;
+                modify::apply(&mut core.calls, turn.now, slot, &plan, command)
+            })
         } else {
             self.counters.add(Counter::CardRefused);
             Err(mgcp::NO_MEDIA)
@@ -323,15 +333,20 @@ impl Core {
     }
 
     /// Aborts one waiting command that can be aborted: 407.
-    fn abort<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, id: JobId) {
-        let Some(job) = self.jobs.get(id).copied() else { return };
+    pub(super) fn abort<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, id: JobId) {
         self.counters.add(Counter::Aborted);
+        self.abort_with(turn, id, mgcp::ABORTED);
+    }
+
+    /// Undoes one waiting command and refuses it.
+    pub(super) fn abort_with<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, id: JobId, refused: Refused) {
+        let Some(job) = self.jobs.get(id).copied() else { return };
         if let Wait::Search(..) | Wait::Second(..) | Wait::Joining(..) = job.wait {
-            return self.stop_asking(turn, id, &job, mgcp::ABORTED);
+            return self.stop_asking(turn, id, &job, refused);
         }
         self.jobs.remove(id);
         self.undo(turn, &job);
-        self.end(turn, &job, Outcome::Refused(mgcp::ABORTED));
+        self.end(turn, &job, Outcome::Refused(refused));
     }
 
     /// Aborts what is being created or modified at `endpoint`, as far as it is covered.

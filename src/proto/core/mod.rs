@@ -19,6 +19,7 @@ mod halves;
 mod jobs;
 mod lead;
 mod media;
+mod notify;
 mod operator;
 mod outside;
 mod own;
@@ -131,7 +132,7 @@ impl Core {
         let lead = (plan.lead() == core).then(|| Box::new(Lead::new(&plan, &settings, rng.fork("restart"), now)));
         Core {
             id: core,
-            calls: Calls::new(endpoints, card, plan.clone(), settings.clone(), counters.clone()),
+            calls: Calls::new(now, endpoints, card, plan.clone(), settings.clone(), counters.clone()),
             names,
             history,
             outgoing,
@@ -188,6 +189,7 @@ impl Core {
         self.handle_card(turn);
         self.handle_jobs_due(turn);
         self.answer_repeats(turn);
+        self.handle_events(turn);
         self.handle_own(turn);
         self.handle_shares(turn);
         self.handle_lead(turn);
@@ -207,6 +209,7 @@ impl Core {
             .deadline()
             .min(self.jobs.deadline())
             .min(self.outgoing.deadline())
+            .min(self.calls.watches.deadline())
             .min(self.history.deadline())
             .min(lead)
             .min(self.finals.deadline())

@@ -6,7 +6,7 @@ use super::lead::Administration;
 use super::media::Covered;
 use super::outside::{Frames, Outside, Turn};
 use crate::proto::base::{AgentId, EndpointIndex, EndpointRange, Time};
-use crate::proto::endpoint::{Announcement as Told, Connection, Endpoint, Law, Remote, Service};
+use crate::proto::endpoint::{Announcement as Told, Connection, ConnectionSlot, Endpoint, Law, Remote, Service};
 use crate::proto::mgcp::delete;
 use crate::proto::restart;
 use crate::proto::transaction::history;
@@ -126,6 +126,8 @@ pub struct EndpointView {
 pub struct ConnectionView {
     /// It.
     pub connection: Connection,
+    /// What the card knows it by.
+    pub slot: ConnectionSlot,
     /// What the card counted so far.
     pub report: MediaReport,
     /// How long it is up, in nanoseconds.
@@ -357,7 +359,7 @@ impl Core {
             announcement: state.announcement,
             disconnected: state.disconnected,
             entity,
-            request: state.request.to_string(),
+            request: self.calls.watch(endpoint).map_or(String::new(), |watch| watch.request.to_string()),
             law: state.law,
             line: self.calls.card.line_state(endpoint),
             connections: self.connection_views(now, state).collect(),
@@ -368,7 +370,7 @@ impl Core {
         state.connection_slots().filter_map(move |slot| {
             let connection = *self.calls.endpoints.connections.get(slot)?;
             let age_ns = now.since(connection.created).as_nanos() as u64;
-            Some(ConnectionView { connection, report: self.calls.card.report(now, slot), age_ns })
+            Some(ConnectionView { connection, slot, report: self.calls.card.report(now, slot), age_ns })
         })
     }
 

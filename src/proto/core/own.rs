@@ -1,5 +1,5 @@
-//! Commands of this core's own: RestartInProgress on the lead core, DeleteConnection when a span dies; and finals that wait for their
-//! `000` (RFC 3435 3.5.6, 4.3).
+//! Commands of this core's own: RestartInProgress on the lead core, Notify, DeleteConnection when a span dies; and finals that wait for
+//! their `000` (RFC 3435 3.5.6, 4.3).
 
 use super::Core;
 use super::outside::{Frames, Origin, Outside, Turn};
@@ -10,7 +10,7 @@ use crate::proto::endpoint::{Connection, EntityId};
 use crate::proto::mgcp;
 use crate::proto::transaction::finals::{Final, Repeat};
 use crate::proto::transaction::history;
-use crate::proto::transaction::outgoing::{ADDRESSES, Answer, Due, Outstanding};
+use crate::proto::transaction::outgoing::{ADDRESSES, Answer, Due, Older, Outstanding};
 use crate::proto::trunk::MediaReport;
 use std::net::{IpAddr, SocketAddr};
 
@@ -21,6 +21,8 @@ pub(super) enum Purpose {
     Restart(u32),
     /// A connection of this endpoint was deleted.
     Delete(EndpointIndex),
+    /// Events of this endpoint.
+    Notify(EndpointIndex),
 }
 
 impl Purpose {
@@ -28,13 +30,15 @@ impl Purpose {
         match self {
             Purpose::Restart(number) => u64::from(number),
             Purpose::Delete(endpoint) => 1 << 32 | u64::from(endpoint.0),
+            Purpose::Notify(endpoint) => 2 << 32 | u64::from(endpoint.0),
         }
     }
 
     fn unpack(word: u64) -> Purpose {
         match word >> 32 {
             0 => Purpose::Restart(word as u32),
-            _ => Purpose::Delete(EndpointIndex(word as u32)),
+            1 => Purpose::Delete(EndpointIndex(word as u32)),
+            _ => Purpose::Notify(EndpointIndex(word as u32)),
         }
     }
 }
@@ -61,9 +65,13 @@ impl Core {
             Answer::Done(done) => {
                 self.counters.add(Counter::ResponsesMatched);
                 self.outgoing.heard(done.agent, received.origin.from.ip());
-                if let Purpose::Restart(number) = Purpose::unpack(done.user) {
-                    let entity = response.notified_entity();
-                    self.restart_answered(turn, number, done.outcome, done.code, entity);
+                match Purpose::unpack(done.user) {
+                    Purpose::Restart(number) => {
+                        let entity = response.notified_entity();
+                        self.restart_answered(turn, number, done.outcome, done.code, entity);
+                    }
+                    Purpose::Notify(endpoint) => self.notify_answered(turn.now, endpoint, id, done.outcome),
+                    Purpose::Delete(_) => {}
                 }
                 done.acknowledge
             }
@@ -79,20 +87,21 @@ impl Core {
         for _ in 0..self.plan.limits.slice {
             match self.outgoing.poll(turn.now) {
                 None => break,
-                Some(Due::Transmit { to, body, repeat, .. }) => {
+                Some(Due::Transmit { to, body, older, repeat, .. }) => {
                     let local = self.plan.listen_towards(to);
-                    let sent = turn.out.transmit(to, local, |buffer| copy(body, buffer));
+                    let sent = turn.out.transmit(to, local, |buffer| copy_all(&older, body, buffer));
                     self.counters.add(match (sent, repeat) {
                         (false, _) => Counter::TransmitFull,
                         (true, false) => Counter::OwnCommands,
                         (true, true) => Counter::OwnRepeats,
                     });
                 }
-                Some(Due::Unanswered { user, .. }) => {
+                Some(Due::Unanswered { id, user, .. }) => {
                     self.counters.add(Counter::OwnLost);
                     match Purpose::unpack(user) {
                         Purpose::Restart(number) => self.restart_unanswered(turn, number),
                         Purpose::Delete(endpoint) => self.note_unanswered(turn, endpoint),
+                        Purpose::Notify(endpoint) => self.notify_lost(turn, endpoint, id),
                     }
                 }
             }
@@ -131,7 +140,7 @@ impl Core {
     }
 
     /// Whom `endpoint` notifies, and where (G-NET-01..03).
-    fn destination(&self, endpoint: EndpointIndex) -> Option<(AgentId, [SocketAddr; ADDRESSES], usize)> {
+    pub(super) fn destination(&self, endpoint: EndpointIndex) -> Option<(AgentId, [SocketAddr; ADDRESSES], usize)> {
         let state = self.calls.endpoints.get(endpoint)?;
         let (agent, port) = match (self.calls.endpoints.entities.get(state.entity), state.entity, state.source) {
             (Some((agent, port, _)), ..) => (agent, port),
@@ -171,7 +180,7 @@ impl Core {
         }
         let outstanding: Vec<_> = self.outgoing.iter().collect();
         for Outstanding { id, agent: old, user, to, .. } in outstanding {
-            let Purpose::Delete(endpoint) = Purpose::unpack(user) else { continue };
+            let (Purpose::Delete(endpoint) | Purpose::Notify(endpoint)) = Purpose::unpack(user) else { continue };
             if !range.contains(endpoint) {
                 continue;
             }
@@ -191,6 +200,16 @@ fn prefer(list: &mut [SocketAddr], ip: IpAddr) {
     {
         front.rotate_right(1);
     }
+}
+
+/// A command behind older ones that have to be there before it: one datagram.
+fn copy_all(older: &Older<'_>, body: &[u8], buffer: &mut [u8]) -> usize {
+    let mut length = 0;
+    for message in older.iter() {
+        length += copy(message, buffer.get_mut(length..).unwrap_or_default());
+        length += copy(b".\r\n", buffer.get_mut(length..).unwrap_or_default());
+    }
+    length + copy(body, buffer.get_mut(length..).unwrap_or_default())
 }
 
 fn copy(body: &[u8], buffer: &mut [u8]) -> usize {

@@ -41,7 +41,8 @@ impl Core {
         let asks_ack = handle.is_some_and(|handle| self.history.provisional_sent(handle));
         let code = outcome.code();
         let written = self.respond_with(turn, received, handle, id, preface, |writer, calls| {
-            mgcp::write_outcome(calls, writer, id, outcome, asks_ack);
+            let endpoint = if let Preface::Endpoint(endpoint) = preface { Some(endpoint) } else { None };
+            mgcp::write_outcome(calls, writer, id, outcome, asks_ack, endpoint);
         });
         self.counters.response(if written { code } else { mgcp::RESPONSE_TOO_LARGE.code });
         if asks_ack && let Some(handle) = handle {

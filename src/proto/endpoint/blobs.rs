@@ -1,4 +1,4 @@
-//! A pool of byte strings of unequal length (remote session descriptions, digit maps) in blocks sized at boot.
+//! A pool of byte strings of unequal length (remote session descriptions, lists of events, digit maps) in blocks sized at boot.
 
 const BLOCK: usize = 240;
 const END: u32 = u32::MAX;
@@ -67,6 +67,11 @@ impl Blobs {
     /// Whether a string of `length` bytes fits now.
     pub fn fits(&self, length: usize) -> bool {
         length <= usize::from(u16::MAX) && Blobs::blocks_for(length) <= self.room()
+    }
+
+    /// Whether strings that take `blocks` blocks fit now.
+    pub fn fits_blocks(&self, blocks: u32) -> bool {
+        blocks <= self.room()
     }
 
     /// Keeps `blocks` blocks free for later; false when there are not so many.

@@ -1,4 +1,4 @@
-//! The protocol-neutral endpoint: its service state, its connections, the request it works under, whom it notifies.
+//! The protocol-neutral endpoint: its service state, its connections, whom it notifies.
 //!
 //! One core owns an [`Endpoints`]: the endpoints of its spans, their connections, and the pools behind them. It decides nothing about
 //! protocol: the verbs in `mgcp` validate and apply. Invariants: a connection is in the slab exactly when its endpoint lists it; the
@@ -17,7 +17,7 @@ pub use encoding::{Encoding, Encodings, negotiate};
 pub use entity::{Entities, EntityId};
 pub use options::{Gain, Network, Options};
 
-use crate::proto::base::{AgentId, EndpointIndex, EndpointRange, HexId, Time};
+use crate::proto::base::{AgentId, EndpointIndex, EndpointRange, Time};
 use idle::IdleSet;
 use std::net::SocketAddr;
 
@@ -35,15 +35,6 @@ pub enum Law {
     Mu,
     /// A-law.
     A,
-}
-
-/// How to treat events that arrive while a notification is out (RFC 3435 3.2.2.14); not sticky (G-QUA-10).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Quarantine {
-    /// `loop`: several notifications for one request; default `step`.
-    pub looping: bool,
-    /// `discard` what was quarantined; default `process`.
-    pub discard: bool,
 }
 
 /// Service state as the restart coordinator decided it (RFC 3435 4.4.5, table M-6).
@@ -130,12 +121,8 @@ pub struct Endpoint {
     pub law: Law,
     /// Whether an agent has set the line coding.
     pub law_given: bool,
-    /// Quarantine handling of the latest request.
-    pub quarantine: Quarantine,
-    /// The identifier of the latest request; [`HexId::NONE`] when there was none since the restart.
-    pub request: HexId,
-    /// The digit map.
-    pub digit_map: Blob,
+    /// Where the event machine of the protocol keeps what it knows of it; `None`: as after a restart.
+    pub watch: Option<u32>,
     /// Source of the latest successful command other than an audit (G-NET-03).
     pub source: Option<(AgentId, SocketAddr)>,
 }
@@ -153,9 +140,7 @@ impl Endpoint {
             domain: 0,
             law,
             law_given: false,
-            quarantine: Quarantine::default(),
-            request: HexId::NONE,
-            digit_map: Blob::NONE,
+            watch: None,
             source: None,
         }
     }
@@ -201,7 +186,7 @@ pub struct OwnedSpan {
 pub struct PoolLimits {
     /// Connections at a time.
     pub connections: u32,
-    /// Blocks of 240 bytes for remote descriptions, digit maps and entity names.
+    /// Blocks of 240 bytes for remote descriptions, lists of events, digit maps and entity names.
     pub blob_blocks: u32,
     /// Different notified entities at a time.
     pub entities: u16,
@@ -317,14 +302,11 @@ impl Endpoints {
         Some(connection)
     }
 
-    /// Back to the state after a restart: no request, no map, provisioned entity (G-RST-12). Connections must be gone already.
+    /// Back to the state after a restart: provisioned entity (G-RST-12). Connections and the watch must be gone already.
     pub fn reset(&mut self, endpoint: EndpointIndex) {
         let Some(place) = self.place(endpoint) else { return };
         let Some(state) = self.list.get_mut(place) else { return };
-        self.blobs.free(&mut state.digit_map);
         self.entities.release(&mut self.blobs, std::mem::replace(&mut state.entity, EntityId::PROVISIONED));
-        state.request = HexId::NONE;
-        state.quarantine = Quarantine::default();
         state.source = None;
     }
 
@@ -333,15 +315,6 @@ impl Endpoints {
         let Some(place) = self.place(endpoint) else { return };
         let Some(state) = self.list.get_mut(place) else { return };
         self.entities.release(&mut self.blobs, std::mem::replace(&mut state.entity, entity));
-    }
-
-    /// Replaces the digit map; false when there is no room (the old one stays).
-    pub fn set_digit_map(&mut self, endpoint: EndpointIndex, map: &[u8]) -> bool {
-        let Some(place) = self.place(endpoint) else { return false };
-        let (Some(state), Some(kept)) = (self.list.get_mut(place), self.blobs.store(map)) else { return false };
-        self.blobs.free(&mut state.digit_map);
-        state.digit_map = kept;
-        true
     }
 
     /// An idle endpoint among `range` other than `except`, searching on from where the last search of this core ended.

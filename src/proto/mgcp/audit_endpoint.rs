@@ -1,7 +1,7 @@
 //! AuditEndpoint (RFC 3435 2.3.10).
 
-use super::write::{PACKAGES, endpoint_at as write_endpoint, reason_text};
-use super::{Calls, domain_of};
+use super::write::{endpoint_at as write_endpoint, package_list, reason_text};
+use super::{Calls, domain_of, event};
 use crate::proto::base::{EndpointIndex, Mode, Time};
 use crate::proto::codec::mgcp::{Code, Command, InfoCode, Writer};
 use crate::proto::endpoint::{Endpoint, EntityId, Law};
@@ -30,16 +30,8 @@ pub fn write(calls: &Calls, now: Time, writer: &mut Writer<'_>, command: &Comman
     for info in command.requested_info() {
         let InfoCode::Code(code) = info else { continue };
         match code {
-            // No event package is supported: these lists are always empty.
-            Code::R | Code::S | Code::T | Code::O | Code::ES => writer.parameter(code, b""),
-            Code::D => digit_map(calls, writer, state),
-            Code::X if state.request.is_none() => writer.parameter(Code::X, b"0"),
-            Code::X => writer.parameter_hex_id(Code::X, state.request),
-            Code::Q => {
-                writer.begin(Code::Q);
-                writer.text(if state.quarantine.looping { "loop" } else { "step" });
-                writer.text(if state.quarantine.discard { ",discard" } else { ",process" });
-                writer.end_line();
+            Code::R | Code::S | Code::T | Code::O | Code::ES | Code::D | Code::X | Code::Q | Code::BPr | Code::BNs => {
+                event::write(calls, writer, endpoint, code);
             }
             Code::N => entity(calls, writer, endpoint),
             Code::I => connections(calls, writer, state),
@@ -54,23 +46,12 @@ pub fn write(calls: &Calls, now: Time, writer: &mut Writer<'_>, command: &Comman
             Code::RM => writer.parameter(Code::RM, state.service.method.keyword().as_bytes()),
             Code::RD => writer.parameter_number(Code::RD, u64::from(state.leaves_in(now))),
             Code::E => writer.parameter_reason(state.service.reason, None, reason_text(state.service.reason)),
-            Code::PL => writer.parameter(Code::PL, PACKAGES),
+            Code::PL => package_list(writer, calls.channel_kind(endpoint)),
             Code::MD => writer.parameter_number(Code::MD, calls.plan.limits.datagram.into()),
             Code::A => capabilities(calls, writer),
             _ => {}
         }
     }
-}
-
-fn digit_map(calls: &Calls, writer: &mut Writer<'_>, state: &Endpoint) {
-    if state.digit_map.is_none() {
-        return writer.parameter(Code::D, b"");
-    }
-    writer.begin(Code::D);
-    for piece in calls.endpoints.blobs.pieces(state.digit_map) {
-        writer.bytes(piece);
-    }
-    writer.end_line();
 }
 
 fn connections(calls: &Calls, writer: &mut Writer<'_>, state: &Endpoint) {

@@ -1,6 +1,7 @@
 //! CreateConnection on one endpoint (RFC 3435 2.3.5).
 
 use super::describe::{self, Described};
+use super::event::{self, Carrier};
 use super::options::{choose, given};
 use super::request::{self, RequestPlan};
 use super::{
@@ -40,6 +41,11 @@ impl CreatePlan {
     /// Whether it is no half of a pair.
     pub fn is_whole(&self) -> bool {
         self.half == Half::Whole
+    }
+
+    /// Whether there is a request with it.
+    pub fn requests(&self) -> bool {
+        self.request.is_some_and(|request| request.requests())
     }
 }
 
@@ -81,10 +87,25 @@ pub fn validate(calls: &Calls, command: &Command<'_>, endpoint: EndpointIndex, h
     let request = match half {
         // The encapsulated request is the first endpoint's (G-RQN-05).
         Half::Second => None,
-        Half::Whole | Half::First => Some(request::validate(calls, command)?),
+        Half::Whole | Half::First => Some(request::validate(calls, command, endpoint, carrier(half, described.is_some()))?),
     };
     let local = LocalMedia { encodings, period_ms, ..LocalMedia::default() };
     Ok(CreatePlan { endpoint, half, call, mode, options, local, described, request })
+}
+
+/// What `@$` means while the connection is made: the far end of a pair is as good as described.
+fn carrier(half: Half, described: bool) -> Carrier {
+    Carrier::New(described || half == Half::First)
+}
+
+/// Checks the request again, for a command that had to wait: what it rests on must hold from the start to the end (G-RQN-06).
+pub fn still_possible(calls: &Calls, plan: &CreatePlan, command: &Command<'_>) -> Result<(), Refused> {
+    match plan.request {
+        Some(request) if request.requests() => {
+            request::check(calls, command, plan.endpoint, carrier(plan.half, plan.described.is_some())).map(drop)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Takes a place for the connection, which nobody sees yet, and asks the card for media.
@@ -104,7 +125,7 @@ pub fn begin(calls: &mut Calls, now: Time, plan: &CreatePlan, command: &Command<
     };
     let slot = calls.endpoints.connect(connection).ok_or(NO_CONNECTION_LEFT)?;
     match calls.card.open(now, plan.endpoint, slot, &media(&connection, plan.half)) {
-        Answer::Now(address) => opened(calls, slot, plan, address, command),
+        Answer::Now(address) => opened(calls, now, slot, plan, address, command),
         Answer::Later => Ok(Begun::Opening(slot)),
         Answer::Refused(_) => {
             calls.counters.add(Counter::CardRefused);
@@ -117,6 +138,7 @@ pub fn begin(calls: &mut Calls, now: Time, plan: &CreatePlan, command: &Command<
 /// The card has opened the media: the connection is there. A half of a pair stays unseen until it is joined.
 pub fn opened(
     calls: &mut Calls,
+    now: Time,
     slot: ConnectionSlot,
     plan: &CreatePlan,
     address: MediaAddress,
@@ -133,13 +155,18 @@ pub fn opened(
     connection.pending = plan.half != Half::Whole;
     let created = Created { endpoint: connection.endpoint, connection: connection.id, local: connection.local };
     let request = plan.request.as_ref().filter(|_| plan.half == Half::Whole);
-    let entity = request.and_then(|request| request::apply(calls, plan.endpoint, request, command));
+    if plan.half == Half::Whole && plan.described.is_some() {
+        event::connection_described(calls, now, plan.endpoint, slot);
+    }
+    let current = Some(created.connection);
+    let entity = request.and_then(|request| request::apply(calls, now, plan.endpoint, request, command, current));
     Ok(Begun::Ready(slot, created, entity))
 }
 
 /// The second half of a pair is shown, so the first one is too: the notified entity when that changed.
 pub fn joined(
     calls: &mut Calls,
+    now: Time,
     slot: ConnectionSlot,
     plan: &CreatePlan,
     other: (EndpointIndex, ConnectionId),
@@ -148,7 +175,9 @@ pub fn joined(
     let connection = calls.endpoints.connections.get_mut(slot)?;
     connection.pending = false;
     connection.remote = Remote::Local(other.0, other.1);
-    plan.request.as_ref().and_then(|request| request::apply(calls, plan.endpoint, request, command))
+    let current = Some(connection.id);
+    event::connection_described(calls, now, plan.endpoint, slot);
+    plan.request.as_ref().and_then(|request| request::apply(calls, now, plan.endpoint, request, command, current))
 }
 
 /// What the card is to do for `connection`.

@@ -1,5 +1,6 @@
 //! DeleteConnection from the agent: one connection, or those of a call or an endpoint (RFC 3435 2.3.7, 2.3.9).
 
+use super::event::{self, Carrier};
 use super::request::{self, RequestPlan};
 use super::{CALL_MISMATCH, CONNECTION_UNKNOWN, Calls, MANY_WITH_REQUEST, Refused, STILL_CREATING};
 use crate::proto::base::{EndpointIndex, HexId, Time};
@@ -41,13 +42,13 @@ pub fn validate(calls: &Calls, command: &Command<'_>, endpoint: EndpointIndex) -
         validate_many(command)?;
         return Ok(DeletePlan::All(command.call()?));
     }
-    let (slot, _) = find(calls, command, endpoint)?;
-    Ok(DeletePlan::One(slot, request::validate(calls, command)?))
+    let (slot, connection) = find(calls, command, endpoint)?;
+    Ok(DeletePlan::One(slot, request::validate(calls, command, endpoint, Carrier::Gone(connection.id))?))
 }
 
 /// The forms for many connections carry no connection, request or configuration (G-DLX-03).
 pub fn validate_many(command: &Command<'_>) -> Result<(), Refused> {
-    let carried = [Code::I, Code::X, Code::R, Code::S, Code::D, Code::Q, Code::T, Code::B, Code::N];
+    let carried = [Code::I, Code::X, Code::R, Code::S, Code::D, Code::Q, Code::T, Code::BPr, Code::B, Code::N];
     if carried.into_iter().any(|code| command.get(code).is_some()) {
         return Err(MANY_WITH_REQUEST);
     }
@@ -58,7 +59,10 @@ pub fn validate_many(command: &Command<'_>) -> Result<(), Refused> {
 /// Takes one connection down: what the card counted.
 pub fn disconnect(calls: &mut Calls, now: Time, slot: ConnectionSlot) -> MediaReport {
     match calls.endpoints.disconnect(slot) {
-        Some(connection) => calls.card.close(now, connection.endpoint, slot),
+        Some(connection) => {
+            event::connection_gone(calls, now, connection.endpoint, connection.id);
+            calls.card.close(now, connection.endpoint, slot)
+        }
         None => MediaReport::default(),
     }
 }

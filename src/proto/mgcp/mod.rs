@@ -7,6 +7,7 @@ pub mod configure;
 pub mod create;
 pub mod delete;
 mod describe;
+pub mod event;
 pub mod modify;
 mod options;
 pub mod request;
@@ -18,9 +19,10 @@ pub use write::{
     Restart, write_acknowledgement, write_audit, write_gateway_delete, write_outcome, write_provisional, write_refusal, write_restart,
 };
 
-use crate::proto::base::{Counters, EndpointIndex};
-use crate::proto::codec::mgcp::{Code, Command, EndpointName, Refusal};
-use crate::proto::endpoint::{Announcement, ConnectionId, Endpoints, LocalMedia};
+use crate::proto::base::{Counters, EndpointIndex, Time};
+use crate::proto::codec::mgcp::{Command, EndpointName, Refusal};
+use crate::proto::endpoint::{Announcement, Connection, ConnectionId, ConnectionSlot, Endpoint, Endpoints, LocalMedia};
+use crate::proto::package::ChannelKind;
 use crate::proto::plan::{Plan, Settings};
 use crate::proto::trunk::{Card, MediaReport};
 use std::sync::Arc;
@@ -29,6 +31,8 @@ use std::sync::Arc;
 pub struct Calls {
     /// The endpoints and their connections.
     pub endpoints: Endpoints,
+    /// Their requests, events and signals.
+    pub watches: event::Watches,
     /// The card that carries them.
     pub card: Box<dyn Card + Send>,
     /// The plan of the gateway.
@@ -42,13 +46,46 @@ pub struct Calls {
 impl Calls {
     /// The calls of a core, none up.
     pub fn new(
+        now: Time,
         endpoints: Endpoints,
         card: Box<dyn Card + Send>,
         plan: Arc<Plan>,
         settings: Arc<Settings>,
         counters: Arc<Counters>,
     ) -> Calls {
-        Calls { endpoints, card, plan, settings, counters }
+        let watches = event::Watches::new(endpoints.count(), now);
+        Calls { endpoints, watches, card, plan, settings, counters }
+    }
+
+    /// Where the event machine has `endpoint`; `None` when it is as after a restart.
+    pub fn watch_slot(&self, endpoint: EndpointIndex) -> Option<event::WatchSlot> {
+        self.endpoints.get(endpoint)?.watch
+    }
+
+    /// The same, taken now when there is none; `None` for an endpoint of another core.
+    fn watch_slot_or_new(&mut self, endpoint: EndpointIndex) -> Option<event::WatchSlot> {
+        let state = self.endpoints.get_mut(endpoint)?;
+        if state.watch.is_none() {
+            state.watch = self.watches.take(endpoint);
+        }
+        state.watch
+    }
+
+    /// What the event machine knows of `endpoint`.
+    pub fn watch(&self, endpoint: EndpointIndex) -> Option<&event::Watch> {
+        self.watches.get(self.watch_slot(endpoint)?)
+    }
+
+    /// What `endpoint` is provisioned as.
+    pub fn channel_kind(&self, endpoint: EndpointIndex) -> ChannelKind {
+        self.plan.channel_kind(endpoint)
+    }
+
+    /// The connections of `endpoint` that are there for everybody.
+    pub fn connections_of(&self, endpoint: EndpointIndex) -> impl Iterator<Item = (ConnectionSlot, &Connection)> {
+        let slots = self.endpoints.get(endpoint).into_iter().flat_map(Endpoint::connection_slots);
+        let connection = |slot| self.endpoints.connections.get(slot).map(|connection| (slot, connection));
+        slots.filter_map(connection).filter(|(_, connection)| !connection.pending)
     }
 }
 
@@ -116,10 +153,42 @@ pub const NO_MEDIA: Refused = refuse(403, "card has no media resource free");
 pub const REMOTE_MISSING: Refused = refuse(527, "mode needs a remote connection descriptor");
 /// Nothing in common (G-LCO-14).
 pub const NO_COMMON_ENCODING: Refused = refuse(534, "no codec in common");
-/// A package nobody here supports (G-RTN-03).
+/// A package that the endpoint does not have (G-RTN-03).
 pub const PACKAGE_UNKNOWN: Refused = refuse(518, "package is not supported");
-/// A letter in a digit map that belongs to a package nobody here supports (G-DMP-02).
+/// A name that is none of the package's (G-EVT-14).
+pub const EVENT_UNKNOWN: Refused = refuse(522, "no such event or signal");
+/// An event or signal bound to a connection, or not, that cannot be there (G-EVT-06).
+pub const NOT_ON_CONNECTIONS: Refused = refuse(538, "event or signal cannot be there");
+/// `@$` without a connection it could mean (G-EVT-08).
+pub const NO_CURRENT_CONNECTION: Refused = refuse(510, "@$ has no meaning in this command");
+/// Parameters that an event or signal does not take (G-EVT-13, G-EVT-14).
+pub const EVENT_PARAMETER: Refused = refuse(538, "event or signal parameter is not supported");
+/// An event twice in a list (G-REQ-02).
+pub const EVENT_TWICE: Refused = refuse(510, "an event is listed twice");
+/// A signal twice in a list (G-SIG-03).
+pub const SIGNAL_TWICE: Refused = refuse(538, "a signal is listed twice");
+/// A list with more events, or more text, than is kept.
+pub const TOO_MANY_EVENTS: Refused = refuse(403, "a list of events is too long");
+/// More signals than an endpoint has at a time.
+pub const TOO_MANY_SIGNALS: Refused = refuse(403, "too many signals at a time");
+/// An action that is not supported: swap audio, those of packages (G-REQ-04, G-REQ-06).
+pub const ACTION_UNSUPPORTED: Refused = refuse(523, "action is not supported");
+/// N with E needs `Q: loop` (G-REQ-05).
+pub const NEEDS_LOOP: Refused = refuse(523, "N with E needs loop mode");
+/// Persistent events without a request.
+pub const PERSISTENT_ALONE: Refused = refuse(510, "B/PR: needs X:");
+/// D without a digit map (G-REQ-08).
+pub const NO_DIGIT_MAP: Refused = refuse(519, "endpoint has no digit map");
+/// An event or signal that needs the line on-hook (G-QUA-22).
+pub const OFF_HOOK: Refused = refuse(401, "line is off-hook already");
+/// An event or signal that needs the line off-hook (G-QUA-22, G-SIG-14).
+pub const ON_HOOK: Refused = refuse(402, "line is on-hook");
+/// A signal that the signalling of the line does not allow now.
+pub const LINE_STATE: Refused = refuse(530, "signalling of the line does not allow it now");
+/// A letter in a digit map that belongs to a package the endpoint does not have (G-DMP-02).
 pub const DIGIT_MAP_LETTER: Refused = refuse(537, "digit map has a letter of an unsupported package");
+/// A digit map that cannot be followed.
+pub const DIGIT_MAP_UNUSABLE: Refused = refuse(403, "digit map is too long");
 /// An option whose value cannot be had (G-LCO-12).
 pub const OPTION_VALUE: Refused = refuse(532, "value in L: is not supported");
 /// Options and remote description cannot be met together (G-LCO-18).
@@ -166,7 +235,15 @@ pub fn refused_by_code(code: u16) -> Refused {
         NOTHING_FREE,
         TOO_MANY_CONNECTIONS,
         NO_COMMON_ENCODING,
+        CONNECTION_UNKNOWN,
         PACKAGE_UNKNOWN,
+        EVENT_UNKNOWN,
+        EVENT_PARAMETER,
+        ACTION_UNSUPPORTED,
+        NO_DIGIT_MAP,
+        OFF_HOOK,
+        ON_HOOK,
+        LINE_STATE,
         DIGIT_MAP_LETTER,
         OPTION_VALUE,
         REMOTE_MISSING,
@@ -235,9 +312,10 @@ pub fn domain_of(plan: &Plan, name: &EndpointName<'_>) -> Result<u8, Refused> {
     place.map(|place| place as u8).ok_or(DOMAIN_UNKNOWN)
 }
 
-/// Whether every parameter of `command` that belongs to a package belongs to one that is supported: none is (G-PAR-04, G-RTN-03).
+/// Whether every parameter of `command` that belongs to a package belongs to one that has it; only B has any, and the codec knows those
+/// (G-PAR-04, G-RTN-03).
 pub fn packages_supported(command: &Command<'_>) -> Result<(), Refused> {
-    if command.get(Code::BPr).is_some() || command.extensions().next().is_some() {
+    if command.extensions().next().is_some() {
         return Err(PACKAGE_UNKNOWN);
     }
     Ok(())

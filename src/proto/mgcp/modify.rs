@@ -3,6 +3,7 @@
 use super::create::{Half, media};
 use super::delete::find;
 use super::describe::{self, Described};
+use super::event::{self, Carrier};
 use super::options::{choose, given};
 use super::request::{self, RequestPlan};
 use super::{Calls, Created, NO_MEDIA, NO_MEMORY_LEFT, REMOTE_MISSING, Refused};
@@ -19,6 +20,13 @@ pub struct ModifyPlan {
     local: LocalMedia,
     described: Option<Described>,
     request: RequestPlan,
+}
+
+impl ModifyPlan {
+    /// Whether there is a request with it.
+    pub fn requests(&self) -> bool {
+        self.request.requests()
+    }
 }
 
 /// How far the card got.
@@ -58,8 +66,19 @@ pub fn validate(calls: &Calls, command: &Command<'_>, endpoint: EndpointIndex) -
     if !calls.endpoints.blobs.fits(command.description.map_or(0, <[u8]>::len)) {
         return Err(NO_MEMORY_LEFT);
     }
-    let request = request::validate(calls, command)?;
+    let request = request::validate(calls, command, endpoint, Carrier::Known(connection.id, described.is_some()))?;
     Ok((slot, ModifyPlan { mode, options, local, described, request }))
+}
+
+/// Checks the request again, for a command that had to wait (G-RQN-06).
+pub fn still_possible(calls: &Calls, slot: ConnectionSlot, plan: &ModifyPlan, command: &Command<'_>) -> Result<(), Refused> {
+    match calls.endpoints.connections.get(slot) {
+        Some(connection) if plan.requests() => {
+            let carrier = Carrier::Known(connection.id, plan.described.is_some());
+            request::check(calls, command, connection.endpoint, carrier).map(drop)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Asks the card; the connection stays as it is until the card agrees.
@@ -72,7 +91,7 @@ pub fn begin(calls: &mut Calls, now: Time, slot: ConnectionSlot, plan: &ModifyPl
         ..*connection
     };
     match calls.card.modify(now, changed.endpoint, slot, &media(&changed, Half::Whole)) {
-        Answer::Now(()) => apply(calls, slot, plan, command),
+        Answer::Now(()) => apply(calls, now, slot, plan, command),
         Answer::Later => Ok(Modified::Waiting),
         Answer::Refused(_) => {
             calls.counters.add(Counter::CardRefused);
@@ -89,7 +108,8 @@ pub fn undo(calls: &mut Calls, now: Time, slot: ConnectionSlot) {
 }
 
 /// The card agreed.
-pub fn apply(calls: &mut Calls, slot: ConnectionSlot, plan: &ModifyPlan, command: &Command<'_>) -> Result<Modified, Refused> {
+pub fn apply(calls: &mut Calls, now: Time, slot: ConnectionSlot, plan: &ModifyPlan, command: &Command<'_>) -> Result<Modified, Refused> {
+    let undescribed = calls.endpoints.connections.get(slot).is_some_and(|connection| connection.remote == Remote::Unknown);
     if let Some(described) = plan.described
         && !describe::keep(calls, slot, described, command)
     {
@@ -101,6 +121,9 @@ pub fn apply(calls: &mut Calls, slot: ConnectionSlot, plan: &ModifyPlan, command
     connection.options = plan.options;
     connection.local = plan.local;
     let created = Created { endpoint: connection.endpoint, connection: connection.id, local: connection.local };
-    let entity = request::apply(calls, created.endpoint, &plan.request, command);
+    if undescribed && plan.described.is_some() {
+        event::connection_described(calls, now, created.endpoint, slot);
+    }
+    let entity = request::apply(calls, now, created.endpoint, &plan.request, command, Some(created.connection));
     Ok(Modified::Ready(described_anew.then_some(created), entity))
 }

@@ -1,13 +1,14 @@
 //! NotificationRequest, alone or encapsulated, and the notified entity that any command may name (RFC 3435 2.3.3, 2.1.4).
 //!
-//! No event package is supported, so a list with an event in it is refused with 518; empty lists, request identifier, quarantine
-//! handling, digit map and notified entity are kept and audited.
+//! What a request says is of two kinds: what is the same for every endpoint it is for ([`read`]), and its lists, which are checked
+//! against each endpoint ([`check`]). What it makes of events is in [`super::event`].
 
 use super::configure::{self, ConfigurePlan};
-use super::{Calls, DIGIT_MAP_LETTER, ENTITY_REFUSED, NO_ENTITY_LEFT, NO_MEMORY_LEFT, PACKAGE_UNKNOWN, Refused};
-use crate::proto::base::{AgentId, Counter, EndpointIndex, HexId};
-use crate::proto::codec::mgcp::{Command, EventList, SymbolSet};
-use crate::proto::endpoint::{EntityId, Quarantine};
+use super::event::{self, Carrier, Check, Lists, Quarantine};
+use super::{Calls, ENTITY_REFUSED, NO_ENTITY_LEFT, NO_MEMORY_LEFT, PERSISTENT_ALONE, Refused};
+use crate::proto::base::{AgentId, Counter, EndpointIndex, HexId, Time};
+use crate::proto::codec::mgcp::{Code, Command};
+use crate::proto::endpoint::{Blobs, ConnectionId, EntityId};
 
 /// What a request changes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,6 +19,13 @@ pub struct RequestPlan {
     entity: EntityPlan,
     /// The line coding.
     configure: ConfigurePlan,
+}
+
+impl RequestPlan {
+    /// Whether there is a request.
+    pub fn requests(&self) -> bool {
+        self.request.is_some()
+    }
 }
 
 /// What `N:` says.
@@ -31,25 +39,27 @@ enum EntityPlan {
     Set(AgentId, u16),
 }
 
-/// Checks the request part of `command`, which may be any command that can carry one.
-pub fn validate(calls: &Calls, command: &Command<'_>) -> Result<RequestPlan, Refused> {
+/// Checks the request part of `command` for `endpoint`; it may be any command that can carry one.
+pub fn validate(calls: &Calls, command: &Command<'_>, endpoint: EndpointIndex, carrier: Carrier) -> Result<RequestPlan, Refused> {
+    let plan = read(calls, command)?;
+    if plan.requests() {
+        let description = command.description.map_or(0, |text| Blobs::blocks_for(text.len()));
+        if !calls.endpoints.blobs.fits_blocks(check(calls, command, endpoint, carrier)? + description) {
+            return Err(NO_MEMORY_LEFT);
+        }
+    }
+    Ok(plan)
+}
+
+/// What is the same for every endpoint.
+pub fn read(calls: &Calls, command: &Command<'_>) -> Result<RequestPlan, Refused> {
     let configure = configure::validate(calls, command)?;
-    let lists = [command.requested_events()?, command.signals()?, command.detect_events()?];
-    if lists.into_iter().flatten().any(|list: EventList<'_>| !list.is_empty()) {
-        return Err(PACKAGE_UNKNOWN);
-    }
-    let map = command.digit_map()?.flatten();
-    if map.is_some_and(|map| !map.symbols().without(SymbolSet::BASE).is_empty()) {
-        return Err(DIGIT_MAP_LETTER);
-    }
-    if map.is_some_and(|map| !calls.endpoints.blobs.fits(map.as_bytes().len())) {
-        return Err(NO_MEMORY_LEFT);
-    }
     let request = match command.request()? {
         Some(id) => {
             let handling = command.quarantine()?;
             Some((id, Quarantine { looping: handling.looping, discard: handling.discard }))
         }
+        None if command.get(Code::BPr).is_some() => return Err(PERSISTENT_ALONE),
         None => None,
     };
     let entity = match command.notified_entity()? {
@@ -69,24 +79,59 @@ pub fn validate(calls: &Calls, command: &Command<'_>) -> Result<RequestPlan, Ref
     Ok(RequestPlan { request, entity, configure })
 }
 
-/// Keeps the notified entity of `command` in its table until it is released: [`apply`] cannot lack room for it then.
-pub fn hold_entity(calls: &mut Calls, plan: &RequestPlan, command: &Command<'_>) -> Result<EntityId, Refused> {
-    let EntityPlan::Set(agent, port) = plan.entity else { return Ok(EntityId::PROVISIONED) };
-    let text = command.notified_entity()?.flatten().map_or(&[][..], |entity| entity.raw);
-    let endpoints = &mut calls.endpoints;
-    endpoints.entities.intern(&mut endpoints.blobs, text, agent, port).ok_or(NO_ENTITY_LEFT)
+/// Checks the lists of a request on one endpoint: how many blocks of memory they will take there.
+pub fn check(calls: &Calls, command: &Command<'_>, endpoint: EndpointIndex, carrier: Carrier) -> Result<u32, Refused> {
+    let lists = lists(command)?;
+    Check::new(calls, endpoint, carrier).request(&lists)?;
+    event::blocks(calls, endpoint, &lists)
 }
 
-/// Does it. `Some`: the notified entity is now this port of this agent; 0 stands for the provisioned addresses.
-pub fn apply(calls: &mut Calls, endpoint: EndpointIndex, plan: &RequestPlan, command: &Command<'_>) -> Option<(AgentId, u16)> {
+/// How many blocks of memory the lists of a request, which were checked, take on `endpoint`.
+pub fn blocks(calls: &Calls, command: &Command<'_>, endpoint: EndpointIndex) -> u32 {
+    lists(command).and_then(|lists| event::blocks(calls, endpoint, &lists)).unwrap_or(0)
+}
+
+fn lists<'a>(command: &Command<'a>) -> Result<Lists<'a>, Refused> {
+    Ok(Lists {
+        requested: command.requested_events()?,
+        signals: command.signals()?,
+        detected: command.detect_events()?,
+        persistent: command.persistent_events()?,
+        digit_map: command.digit_map()?,
+        looping: command.quarantine()?.looping,
+    })
+}
+
+/// Keeps the notified entity of `command` in its table until it is released: [`apply`] cannot lack room for it then.
+pub fn hold_entity(calls: &mut Calls, plan: &RequestPlan, command: &Command<'_>) -> Result<EntityId, Refused> {
+    match plan.entity {
+        EntityPlan::Set(..) => intern(calls, plan, command).ok_or(NO_ENTITY_LEFT),
+        EntityPlan::Keep | EntityPlan::Clear => Ok(EntityId::PROVISIONED),
+    }
+}
+
+/// The notified entity that `command` names, its use counted.
+fn intern(calls: &mut Calls, plan: &RequestPlan, command: &Command<'_>) -> Option<EntityId> {
+    let EntityPlan::Set(agent, port) = plan.entity else { return None };
+    let text = command.notified_entity().ok()??.map_or(&[][..], |entity| entity.raw);
+    calls.endpoints.entities.intern(&mut calls.endpoints.blobs, text, agent, port)
+}
+
+/// Does it; `current` is what `@$` means. `Some`: the notified entity is now this port of this agent; 0 stands for the provisioned
+/// addresses.
+pub fn apply(
+    calls: &mut Calls,
+    now: Time,
+    endpoint: EndpointIndex,
+    plan: &RequestPlan,
+    command: &Command<'_>,
+    current: Option<ConnectionId>,
+) -> Option<(AgentId, u16)> {
     configure::apply(calls, endpoint, plan.configure);
     if let Some((id, quarantine)) = plan.request {
-        if let Ok(Some(map)) = command.digit_map() {
-            calls.endpoints.set_digit_map(endpoint, map.map_or(&[][..], |map| map.as_bytes()));
-        }
-        let state = calls.endpoints.get_mut(endpoint)?;
-        state.request = id;
-        state.quarantine = quarantine;
+        let named = intern(calls, plan, command);
+        let lists = lists(command).unwrap_or_default();
+        event::request(calls, now, endpoint, &event::Request { id, quarantine, named, lists, current });
     }
     match plan.entity {
         EntityPlan::Keep => None,
@@ -95,10 +140,8 @@ pub fn apply(calls: &mut Calls, endpoint: EndpointIndex, plan: &RequestPlan, com
             None
         }
         EntityPlan::Set(agent, port) => {
-            let text = command.notified_entity().ok()??.map_or(&[][..], |entity| entity.raw);
             let before = calls.endpoints.get(endpoint)?.entity;
-            let entities = &mut calls.endpoints.entities;
-            let entity = entities.intern(&mut calls.endpoints.blobs, text, agent, port)?;
+            let entity = intern(calls, plan, command)?;
             calls.endpoints.set_entity(endpoint, entity);
             (entity != before).then_some((agent, port))
         }

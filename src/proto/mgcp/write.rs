@@ -6,6 +6,7 @@ use crate::proto::base::{EndpointIndex, Time, TransactionId};
 use crate::proto::codec::mgcp::{Code, Command, ConnectionParameters, Verb, Writer};
 use crate::proto::codec::sdp;
 use crate::proto::endpoint::{Connection, Encoding, Encodings, LocalMedia, Remote, RestartMethod};
+use crate::proto::package::{ChannelKind, packages};
 use crate::proto::plan::Plan;
 use crate::proto::trunk::MediaReport;
 use std::net::IpAddr;
@@ -14,13 +15,21 @@ use std::net::IpAddr;
 const NAME: usize = 64;
 
 /// The final response for `outcome`. `asks_ack`: a provisional response went before it, so it carries an empty `K:` (G-ACK-06).
-pub fn write_outcome(calls: &Calls, writer: &mut Writer<'_>, id: TransactionId, outcome: &Outcome, asks_ack: bool) {
+/// `endpoint`: the one the command was for, when it was for one.
+pub fn write_outcome(
+    calls: &Calls,
+    writer: &mut Writer<'_>,
+    id: TransactionId,
+    outcome: &Outcome,
+    asks_ack: bool,
+    endpoint: Option<EndpointIndex>,
+) {
     match outcome {
         Outcome::Refused(refused) => {
             writer.response(refused.code, id, None, refused.text);
             acknowledgement(writer, asks_ack);
             if refused.code == super::PACKAGE_UNKNOWN.code {
-                writer.parameter(Code::PL, PACKAGES);
+                package_list(writer, endpoint.map_or(ChannelKind::default(), |endpoint| calls.channel_kind(endpoint)));
             }
         }
         Outcome::Done => {
@@ -61,8 +70,17 @@ pub fn write_outcome(calls: &Calls, writer: &mut Writer<'_>, id: TransactionId, 
     }
 }
 
-/// The packages this gateway supports, as in `PL:` and `v:`: none.
-pub(super) const PACKAGES: &[u8] = b"";
+/// `PL:`: the packages of a channel with their versions, its default package first (RFC 3435 3.2.2.13).
+pub(super) fn package_list(writer: &mut Writer<'_>, kind: ChannelKind) {
+    writer.begin(Code::PL);
+    for (n, package) in packages(kind).iter().map(|id| id.package()).enumerate() {
+        writer.text(if n == 0 { "" } else { "," });
+        writer.text(package.name);
+        writer.byte(b':');
+        writer.number(package.version.into());
+    }
+    writer.end_line();
+}
 
 fn acknowledgement(writer: &mut Writer<'_>, asked: bool) {
     if asked {

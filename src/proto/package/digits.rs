@@ -12,11 +12,11 @@ use std::time::Duration;
 /// The longest map, in bytes (2048 must be supported, G-DMP-13).
 pub const MAP_MAX: usize = 4096;
 
-/// A compiled digit map.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// A compiled digit map. Compiling another one into it uses its memory again.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct DigitMap {
     /// The positions of all strings, each followed by an end.
-    positions: Box<[Position]>,
+    positions: Vec<Position>,
 }
 
 /// Why a map cannot be used.
@@ -70,39 +70,52 @@ pub struct Matcher {
 impl DigitMap {
     /// Compiles the text of a map.
     pub fn compile(text: &[u8]) -> Result<DigitMap, DigitMapError> {
-        if text.len() > MAP_MAX {
-            return Err(DigitMapError::TooLong);
-        }
-        let map = mgcp::DigitMap::parse(text).map_err(|_| DigitMapError::Malformed)?;
-        let letter = SymbolSet::of(b'P').unwrap_or_default();
-        let mut positions = Vec::new();
-        for string in map.strings() {
-            let mut yields = false;
-            for position in string {
-                if yields {
-                    return Err(DigitMapError::Letter);
-                }
-                yields = position.symbols == letter && !position.repeated;
-                if !yields {
-                    if !position.symbols.without(SymbolSet::BASE).is_empty() {
-                        return Err(DigitMapError::Letter);
-                    }
-                    positions.push(Position::Symbol { symbols: position.symbols, repeated: position.repeated });
-                }
-            }
-            positions.push(Position::End { yields });
-        }
-        Ok(DigitMap { positions: positions.into() })
+        let mut map = DigitMap::default();
+        map.recompile(text)?;
+        Ok(map)
     }
 
-    /// Whether it uses the letter of package DM1.
-    pub fn is_extended(&self) -> bool {
-        self.positions.contains(&Position::End { yields: true })
+    /// Compiles the text of another map into this one, which is of no use when that fails.
+    pub fn recompile(&mut self, text: &[u8]) -> Result<(), DigitMapError> {
+        self.positions.clear();
+        each_position(text, |position| self.positions.push(position))
     }
 
     fn get(&self, place: usize) -> Option<Position> {
         self.positions.get(place).copied()
     }
+}
+
+/// Whether the text of a map can be compiled; true when it uses the letter of package DM1.
+pub fn check(text: &[u8]) -> Result<bool, DigitMapError> {
+    let mut extended = false;
+    each_position(text, |position| extended |= position == Position::End { yields: true })?;
+    Ok(extended)
+}
+
+fn each_position(text: &[u8], mut take: impl FnMut(Position)) -> Result<(), DigitMapError> {
+    if text.len() > MAP_MAX {
+        return Err(DigitMapError::TooLong);
+    }
+    let map = mgcp::DigitMap::parse(text).map_err(|_| DigitMapError::Malformed)?;
+    let letter = SymbolSet::of(b'P').unwrap_or_default();
+    for string in map.strings() {
+        let mut yields = false;
+        for position in string {
+            if yields {
+                return Err(DigitMapError::Letter);
+            }
+            yields = position.symbols == letter && !position.repeated;
+            if !yields {
+                if !position.symbols.without(SymbolSet::BASE).is_empty() {
+                    return Err(DigitMapError::Letter);
+                }
+                take(Position::Symbol { symbols: position.symbols, repeated: position.repeated });
+            }
+        }
+        take(Position::End { yields });
+    }
+    Ok(())
 }
 
 impl Default for Matcher {

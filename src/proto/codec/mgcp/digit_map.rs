@@ -60,6 +60,11 @@ impl SymbolSet {
         SymbolSet(self.0 & !other.0)
     }
 
+    /// Whether both have a member in common.
+    pub const fn meets(self, other: SymbolSet) -> bool {
+        self.0 & other.0 != 0
+    }
+
     /// Whether it has no member.
     pub const fn is_empty(self) -> bool {
         self.0 == 0

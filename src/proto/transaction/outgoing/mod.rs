@@ -35,6 +35,9 @@ pub const ADDRESSES: usize = 8;
 /// The longest command, in bytes (RFC 3435 3.5.4).
 pub const COMMAND_MAX: usize = store::LARGE;
 
+/// Commands that can stand in front of another one.
+pub const OLDER: usize = 3;
+
 const AGENTS: usize = 256;
 const TICK: Duration = Duration::from_millis(1);
 /// Timers handled in one call that yields nothing.
@@ -64,6 +67,17 @@ pub enum SendError {
     TooLong,
 }
 
+/// Commands that stand in front of another one in its datagram, oldest first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Older<'a>([Option<&'a [u8]>; OLDER]);
+
+impl<'a> Older<'a> {
+    /// Each of them.
+    pub fn iter(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        self.0.into_iter().rev().flatten()
+    }
+}
+
 /// What [`Outgoing::poll`] wants done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Due<'a> {
@@ -75,6 +89,8 @@ pub enum Due<'a> {
         to: SocketAddr,
         /// The command, byte for byte the same each time.
         body: &'a [u8],
+        /// What is repeated in front of it, because it must not arrive before them.
+        older: Older<'a>,
         /// Whether this is not the first copy.
         repeat: bool,
     },
@@ -192,6 +208,8 @@ struct Slot {
     unreachable: bool,
     backoff: Backoff,
     stored: Stored,
+    /// The command that must arrive before it.
+    behind: Option<TransactionId>,
     /// When it got its final response.
     ended: Option<Time>,
 }
@@ -247,6 +265,7 @@ impl Outgoing {
             unreachable: false,
             backoff: RoundTrip::default().start(&timers),
             stored: Stored::default(),
+            behind: None,
             ended: None,
         };
         Outgoing {
@@ -277,6 +296,20 @@ impl Outgoing {
         agent: AgentId,
         addresses: &[SocketAddr],
         user: u64,
+        write: impl FnOnce(TransactionId, &mut [u8]) -> Option<usize>,
+    ) -> Result<TransactionId, SendError> {
+        self.send_behind(now, agent, addresses, user, None, write)
+    }
+
+    /// The same for a command that must not arrive before the outstanding command `behind`, nor before the one that one is behind of:
+    /// as long as they are unanswered each copy has them in front of it, the first [`OLDER`] of them (G-QUA-13, G-PIG-03).
+    pub fn send_behind(
+        &mut self,
+        now: Time,
+        agent: AgentId,
+        addresses: &[SocketAddr],
+        user: u64,
+        behind: Option<TransactionId>,
         write: impl FnOnce(TransactionId, &mut [u8]) -> Option<usize>,
     ) -> Result<TransactionId, SendError> {
         if addresses.is_empty() {
@@ -316,6 +349,7 @@ impl Outgoing {
             unreachable: false,
             backoff,
             stored,
+            behind,
             ended: None,
         };
         slot.set_addresses(addresses);
@@ -335,7 +369,8 @@ impl Outgoing {
                 Step::Wait => {}
                 Step::Transmit { repeat } => {
                     let slot = &self.slots[key as usize];
-                    return Some(Due::Transmit { id: slot.id, to: slot.to(), body: self.bodies.get(key, slot.stored), repeat });
+                    let (body, older) = (self.bodies.get(key, slot.stored), self.older(now, slot));
+                    return Some(Due::Transmit { id: slot.id, to: slot.to(), body, older, repeat });
                 }
                 Step::Unanswered => {
                     let Slot { id, agent, user, .. } = self.slots[key as usize];
@@ -456,6 +491,19 @@ impl Outgoing {
             first_sent: s.first_sent,
             provisional: s.phase == Phase::Provisional,
         })
+    }
+
+    /// What goes in front of the command in `slot`, youngest first; nothing leaves later than T-MAX after its first copy.
+    fn older(&self, now: Time, slot: &Slot) -> Older<'_> {
+        let mut behind = slot.behind;
+        Older(std::array::from_fn(|_| {
+            let key = self.key(behind.take()?)?;
+            let slot = &self.slots[key as usize];
+            // One that has ended is left out, not what it was behind of.
+            behind = slot.behind;
+            let fresh = slot.first_sent.is_some_and(|at| now.since(at) <= self.timers.t_max);
+            (fresh && slot.phase != Phase::Free).then(|| self.bodies.get(key, slot.stored))
+        }))
     }
 
     /// The slot of an id of ours, whoever uses it now.

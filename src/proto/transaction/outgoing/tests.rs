@@ -45,7 +45,7 @@ fn run(machine: &mut Outgoing, from: Time, end: Time) -> Vec<Out> {
     loop {
         while let Some(due) = machine.poll(now) {
             match due {
-                Due::Transmit { id, to, body, repeat } => {
+                Due::Transmit { id, to, body, repeat, .. } => {
                     // G-TRX-07: same id, same bytes.
                     assert!(repeat || !bodies.contains_key(&id));
                     assert_eq!(bodies.entry(id).or_insert_with(|| body.to_vec()), body);

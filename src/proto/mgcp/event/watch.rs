@@ -1,0 +1,483 @@
+//! What is kept for an endpoint that has had a request, or has seen an event before its first one: lists, events, signals, timers.
+//!
+//! A [`Watch`] is taken when it is first needed and given back when the endpoint restarts; an endpoint without one is in the state
+//! after a restart. Everything is sized at boot: watches for as many endpoints as the core owns, events in one pool shared by all, lists
+//! as text among the blobs of the core. Each watch always has room for the event that triggers a notification.
+
+use super::dial::Dials;
+use crate::proto::base::{EndpointIndex, HexId, Time, TransactionId};
+use crate::proto::endpoint::{Blob, ConnectionId, EntityId};
+use crate::proto::package::EventId;
+use crate::proto::timer::{Expired, TimerWheel};
+use crate::proto::trunk::EventText;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// Signals an endpoint can have on or waiting at a time.
+pub const SIGNALS_MAX: usize = 8;
+/// Events that are accumulated, beside the one that triggers the notification.
+pub const OBSERVED_MAX: u8 = 32;
+/// Events in quarantine.
+pub const QUARANTINED_MAX: u8 = 32;
+/// Notifications of one endpoint that are out at a time: the latest, and older ones that are repeated in front of it.
+pub const NOTIFIES_MAX: usize = 4;
+
+const TICK: Duration = Duration::from_millis(10);
+const NONE: u32 = u32::MAX;
+
+/// The place of a watch in the table of its core.
+pub type WatchSlot = u32;
+
+/// How to treat events that arrive while a notification is out (RFC 3435 3.2.2.14); not sticky (G-QUA-10).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Quarantine {
+    /// `loop`: several notifications for one request; default `step`.
+    pub looping: bool,
+    /// `discard` what was quarantined; default `process`.
+    pub discard: bool,
+}
+
+/// Something that happened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Occurrence {
+    /// What.
+    pub event: EventId,
+    /// On which connection; `None`: on the endpoint.
+    pub connection: Option<ConnectionId>,
+    /// Its parameters as a report writes them, without parentheses.
+    pub parameters: EventText,
+}
+
+/// What becomes of events that are to be detected (RFC 3435 4.4.1).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum State {
+    /// They are quarantined: a request is awaited, the first one or, in step mode, the next.
+    #[default]
+    Lockstep,
+    /// They are processed as they come.
+    Normal,
+    /// They are quarantined: a notification was triggered, and is out or about to be sent.
+    Notification,
+}
+
+/// Where an event or signal is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Place {
+    /// On the endpoint.
+    #[default]
+    Endpoint,
+    /// On this connection.
+    Connection(ConnectionId),
+    /// On all connections, present and future.
+    All,
+}
+
+/// A signal that is on, or a brief one that waits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Signal {
+    /// What.
+    pub signal: EventId,
+    /// Where.
+    pub place: Place,
+    /// How it ends.
+    pub ending: Ending,
+    /// Its parameters as they were given.
+    pub parameters: Blob,
+}
+
+/// How a signal ends (RFC 3435 2.1.7).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ending {
+    /// On/off: by order.
+    Order,
+    /// Time-out: by a new list, by a requested event, when the card says so, or then.
+    TimeOut(Time),
+    /// Brief and being played: then.
+    Brief(Time),
+    /// Brief and waiting for another one to end.
+    Pending,
+    /// The card could not begin it: at once, with `of`.
+    Failed,
+}
+
+/// One endpoint's part of the event machine.
+#[derive(Clone, Copy, Debug)]
+pub struct Watch {
+    /// Whose it is.
+    pub endpoint: EndpointIndex,
+    /// The identifier of the latest request; [`HexId::NONE`] when there was none since the restart.
+    pub request: HexId,
+    /// The notified entity that the latest request named; its use is counted.
+    pub named: Option<EntityId>,
+    /// Quarantine handling of the latest request.
+    pub quarantine: Quarantine,
+    /// The digit map.
+    pub digit_map: Blob,
+    /// Requested events in canonical form.
+    pub requested: Blob,
+    /// DetectEvents in canonical form.
+    pub detected: Blob,
+    /// B/PR in canonical form.
+    pub persistent: Blob,
+    /// What becomes of events.
+    pub state: State,
+    /// Accumulated events.
+    observed: Queue,
+    /// The event that triggered the notification that is out or to be sent.
+    trigger: Queue,
+    /// Events to process later.
+    quarantined: Queue,
+    /// An event that should have been accumulated was lost: B/oef was generated.
+    pub observed_full: bool,
+    /// An event that should have been quarantined was lost: B/qbo follows the last one.
+    pub overflowed: bool,
+    /// When the timer of D/T runs out.
+    pub digit_timer: Time,
+    /// Signals, in the order in which they were asked for.
+    pub signals: [Option<Signal>; SIGNALS_MAX],
+    /// Notifications without response, oldest first; 0 where there is none.
+    notifies: [TransactionId; NOTIFIES_MAX],
+    /// The one whose response ends the notification state; `None` when it has not been sent yet, or was lost.
+    pub awaited: Option<TransactionId>,
+    /// The notification that was triggered has not been sent yet.
+    pub unsent: bool,
+    /// It is in the queue of those to send.
+    queued: bool,
+    /// When to try again to send it.
+    pub retry: Time,
+    generation: u32,
+}
+
+impl Watch {
+    /// When something is due next.
+    fn deadline(&self) -> Time {
+        let ends = |signal: &Signal| match signal.ending {
+            Ending::TimeOut(at) | Ending::Brief(at) => at,
+            Ending::Failed => Time::ZERO,
+            Ending::Order | Ending::Pending => Time::NEVER,
+        };
+        let signals = self.signals.iter().flatten().map(ends).min().unwrap_or(Time::NEVER);
+        signals.min(self.digit_timer).min(self.retry)
+    }
+
+    /// A notification was sent.
+    pub fn sent(&mut self, id: TransactionId) {
+        if let Some(place) = self.notifies.iter_mut().find(|place| **place == 0) {
+            *place = id;
+        }
+        self.awaited = Some(id);
+        self.unsent = false;
+    }
+
+    /// A notification got its response, or was lost.
+    pub fn ended(&mut self, id: TransactionId) {
+        let mut left = self.notifies.into_iter().filter(|&sent| sent != 0 && sent != id);
+        self.notifies = std::array::from_fn(|_| left.next().unwrap_or(0));
+    }
+
+    /// Notifications without response, oldest first.
+    pub fn outstanding(&self) -> impl Iterator<Item = TransactionId> + use<> {
+        self.notifies.into_iter().filter(|&id| id != 0)
+    }
+
+    /// Signals, waiting ones included.
+    pub fn signals(&self) -> impl Iterator<Item = Signal> + use<> {
+        self.signals.into_iter().flatten()
+    }
+}
+
+/// Events in order of occurrence; they live in the pool of the core.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Queue {
+    first: u32,
+    last: u32,
+    count: u8,
+}
+
+impl Queue {
+    const EMPTY: Queue = Queue { first: NONE, last: NONE, count: 0 };
+}
+
+/// A list of events of a watch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Which {
+    /// Those accumulated.
+    Observed,
+    /// The one that triggered a notification.
+    Trigger,
+    /// Those in quarantine.
+    Quarantined,
+}
+
+impl Which {
+    fn of(self, watch: &Watch) -> Queue {
+        match self {
+            Which::Observed => watch.observed,
+            Which::Trigger => watch.trigger,
+            Which::Quarantined => watch.quarantined,
+        }
+    }
+
+    fn of_mut(self, watch: &mut Watch) -> &mut Queue {
+        match self {
+            Which::Observed => &mut watch.observed,
+            Which::Trigger => &mut watch.trigger,
+            Which::Quarantined => &mut watch.quarantined,
+        }
+    }
+
+    fn capacity(self) -> u8 {
+        match self {
+            Which::Observed => OBSERVED_MAX,
+            Which::Trigger => 1,
+            Which::Quarantined => QUARANTINED_MAX,
+        }
+    }
+}
+
+/// The pool of events. Slots are given out again last freed first; one never used stays untouched memory.
+struct Pool {
+    nodes: Vec<(Occurrence, u32)>,
+    free: u32,
+    limit: usize,
+    used: usize,
+}
+
+impl Pool {
+    fn push(&mut self, queue: &mut Queue, occurrence: Occurrence) -> bool {
+        let place = if let Some(node) = self.nodes.get_mut(self.free as usize) {
+            let place = self.free;
+            self.free = node.1;
+            *node = (occurrence, NONE);
+            place
+        } else if self.nodes.len() < self.limit {
+            self.nodes.push((occurrence, NONE));
+            (self.nodes.len() - 1) as u32
+        } else {
+            return false;
+        };
+        match self.nodes.get_mut(queue.last as usize) {
+            Some(last) => last.1 = place,
+            None => queue.first = place,
+        }
+        queue.last = place;
+        queue.count += 1;
+        self.used += 1;
+        true
+    }
+
+    fn pop(&mut self, queue: &mut Queue) -> Option<Occurrence> {
+        let (occurrence, next) = self.nodes.get_mut(queue.first as usize)?;
+        let taken = *occurrence;
+        let following = std::mem::replace(next, self.free);
+        self.free = queue.first;
+        queue.first = following;
+        queue.count -= 1;
+        if following == NONE {
+            queue.last = NONE;
+        }
+        self.used -= 1;
+        Some(taken)
+    }
+
+    /// Both in one: `front` before `behind`.
+    fn join(&mut self, front: Queue, behind: Queue) -> Queue {
+        let Some(last) = self.nodes.get_mut(front.last as usize) else { return behind };
+        last.1 = behind.first;
+        let last = if behind.count == 0 { front.last } else { behind.last };
+        Queue { first: front.first, last, count: front.count + behind.count }
+    }
+}
+
+/// The watches of one core.
+pub struct Watches {
+    list: Vec<Watch>,
+    free: Vec<WatchSlot>,
+    limit: usize,
+    pool: Pool,
+    /// Events in the pool that triggered a notification; each watch can have one.
+    triggers: usize,
+    wheel: TimerWheel,
+    dials: Dials,
+    /// Endpoints with a notification to send, in the order in which they were triggered.
+    due: VecDeque<EndpointIndex>,
+    generation: u32,
+}
+
+impl Watches {
+    /// Watches for `endpoints` endpoints.
+    pub fn new(endpoints: u32, now: Time) -> Watches {
+        let limit = endpoints as usize;
+        let nodes = limit * 4 + 256;
+        Watches {
+            list: Vec::with_capacity(limit),
+            free: Vec::with_capacity(limit),
+            limit,
+            pool: Pool { nodes: Vec::with_capacity(nodes), free: NONE, limit: nodes, used: 0 },
+            triggers: 0,
+            wheel: TimerWheel::new(endpoints, TICK, now),
+            dials: Dials::new(limit),
+            due: VecDeque::with_capacity(limit),
+            generation: 0,
+        }
+    }
+
+    /// The watch in `slot`.
+    pub fn get(&self, slot: WatchSlot) -> Option<&Watch> {
+        self.list.get(slot as usize)
+    }
+
+    /// The watch in `slot`, to change. [`Watches::reschedule`] follows when something is due at another time.
+    pub fn get_mut(&mut self, slot: WatchSlot) -> Option<&mut Watch> {
+        self.list.get_mut(slot as usize)
+    }
+
+    /// The digits of the watches.
+    pub(super) fn dials(&mut self) -> &mut Dials {
+        &mut self.dials
+    }
+
+    /// A watch for `endpoint`; `None` only when more endpoints want one than the core owns.
+    pub fn take(&mut self, endpoint: EndpointIndex) -> Option<WatchSlot> {
+        self.generation = self.generation.wrapping_add(1);
+        let watch = Watch {
+            endpoint,
+            request: HexId::NONE,
+            named: None,
+            quarantine: Quarantine::default(),
+            digit_map: Blob::NONE,
+            requested: Blob::NONE,
+            detected: Blob::NONE,
+            persistent: Blob::NONE,
+            state: State::default(),
+            observed: Queue::EMPTY,
+            trigger: Queue::EMPTY,
+            quarantined: Queue::EMPTY,
+            observed_full: false,
+            overflowed: false,
+            digit_timer: Time::NEVER,
+            signals: [None; SIGNALS_MAX],
+            notifies: [0; NOTIFIES_MAX],
+            awaited: None,
+            unsent: false,
+            queued: false,
+            retry: Time::NEVER,
+            generation: self.generation,
+        };
+        match self.free.pop() {
+            Some(slot) => {
+                *self.list.get_mut(slot as usize)? = watch;
+                Some(slot)
+            }
+            None if self.list.len() < self.limit => {
+                self.list.push(watch);
+                Some((self.list.len() - 1) as WatchSlot)
+            }
+            None => None,
+        }
+    }
+
+    /// Gives a watch back. Its blobs, signals and entity must be gone already.
+    pub fn give_back(&mut self, slot: WatchSlot) {
+        for which in [Which::Observed, Which::Trigger, Which::Quarantined] {
+            self.clear(slot, which);
+        }
+        let Some(watch) = self.list.get(slot as usize) else { return };
+        let endpoint = watch.endpoint;
+        if watch.queued {
+            self.due.retain(|&due| due != endpoint);
+        }
+        self.wheel.cancel(slot, watch.generation);
+        self.free.push(slot);
+    }
+
+    /// Adds an event to a list; false when there is no room. There always is for a trigger.
+    pub fn push(&mut self, slot: WatchSlot, which: Which, occurrence: Occurrence) -> bool {
+        let Some(watch) = self.list.get_mut(slot as usize) else { return false };
+        let triggers_to_come = self.limit.saturating_sub(self.triggers);
+        let room = which == Which::Trigger || self.pool.limit.saturating_sub(self.pool.used) > triggers_to_come;
+        let fits = which.of(watch).count < which.capacity() && room && self.pool.push(which.of_mut(watch), occurrence);
+        self.triggers += usize::from(fits && which == Which::Trigger);
+        fits
+    }
+
+    /// Takes the oldest event of a list.
+    pub fn pop(&mut self, slot: WatchSlot, which: Which) -> Option<Occurrence> {
+        let popped = self.pool.pop(which.of_mut(self.list.get_mut(slot as usize)?));
+        self.triggers -= usize::from(popped.is_some() && which == Which::Trigger);
+        popped
+    }
+
+    /// Forgets a list.
+    pub fn clear(&mut self, slot: WatchSlot, which: Which) {
+        while self.pop(slot, which).is_some() {}
+    }
+
+    /// Accumulated events are to be processed again, before those in quarantine.
+    pub fn quarantine_observed(&mut self, slot: WatchSlot) {
+        if let Some(watch) = self.list.get_mut(slot as usize) {
+            watch.quarantined = self.pool.join(std::mem::replace(&mut watch.observed, Queue::EMPTY), watch.quarantined);
+        }
+    }
+
+    /// The events of a list in order.
+    pub fn events(&self, watch: &Watch, which: Which) -> impl Iterator<Item = &Occurrence> {
+        let mut place = which.of(watch).first;
+        std::iter::from_fn(move || {
+            let (occurrence, next) = self.pool.nodes.get(place as usize)?;
+            place = *next;
+            Some(occurrence)
+        })
+    }
+
+    /// Sets the timer of a watch to what it says.
+    pub fn reschedule(&mut self, slot: WatchSlot) {
+        let Some(watch) = self.list.get(slot as usize) else { return };
+        match watch.deadline() {
+            Time::NEVER => {
+                self.wheel.cancel(slot, watch.generation);
+            }
+            at => {
+                self.wheel.schedule(slot, watch.generation, at);
+            }
+        }
+    }
+
+    /// The endpoint of the next watch with something due.
+    pub fn poll(&mut self, now: Time, budget: &mut u32) -> Option<EndpointIndex> {
+        while let Some(Expired { key, generation, .. }) = self.wheel.advance(now, budget) {
+            if let Some(watch) = self.list.get(key as usize).filter(|watch| watch.generation == generation) {
+                return Some(watch.endpoint);
+            }
+        }
+        None
+    }
+
+    /// When there is something to do: a timer, or a notification to send.
+    pub fn deadline(&self) -> Time {
+        if self.due.is_empty() { self.wheel.deadline() } else { Time::ZERO }
+    }
+
+    /// The watch has a notification to send.
+    pub fn queue(&mut self, slot: WatchSlot) {
+        if let Some(watch) = self.list.get_mut(slot as usize)
+            && !std::mem::replace(&mut watch.queued, true)
+        {
+            self.due.push_back(watch.endpoint);
+        }
+    }
+
+    /// The next endpoint with a notification to send; its watch is no longer queued.
+    pub fn next_due(&mut self, slot_of: impl FnOnce(EndpointIndex) -> Option<WatchSlot>) -> Option<EndpointIndex> {
+        let endpoint = self.due.pop_front()?;
+        if let Some(watch) = slot_of(endpoint).and_then(|slot| self.list.get_mut(slot as usize)) {
+            watch.queued = false;
+        }
+        Some(endpoint)
+    }
+
+    /// Watches in use, and events kept.
+    pub fn usage(&self) -> (usize, usize) {
+        (self.list.len() - self.free.len(), self.pool.used)
+    }
+}
