@@ -7,12 +7,13 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate::proto::base::{AgentId, CoreId, Counters, FrameRef, Time};
+use tollgate::proto::base::{AgentId, CoreId, Counters, EndpointIndex, FrameRef, Time};
 use tollgate::proto::cas::{Signalling, Times};
-use tollgate::proto::core::{Boot, Core, Envelope, Frames, Origin, Outside, Turn};
+use tollgate::proto::core::{Ask, Boot, Core, Envelope, Frames, Origin, Outside, Request, Turn};
 use tollgate::proto::endpoint::Law;
+use tollgate::proto::package::{PackageId, find_item};
 use tollgate::proto::plan::{AgentSettings, Limits, Plan, Settings, SpanPlan};
-use tollgate::proto::trunk::{Facility, FacilityKind, FacilityPlan, SimCard, SimulatedPlan, SpanIndex, Topology};
+use tollgate::proto::trunk::{CardOrder, EventText, Facility, FacilityKind, FacilityPlan, SimCard, SimulatedPlan, SpanIndex, Topology};
 
 thread_local! {
     /// Allocations of this thread.
@@ -123,6 +124,23 @@ impl Bench {
         response.as_bytes()[at..at + 8].try_into().unwrap()
     }
 
+    /// Presses a key on the line of the latest command.
+    fn press(&mut self, channel: u32, key: &[u8]) {
+        let endpoint = EndpointIndex(24 * (self.id % 4) + channel - 1);
+        let event = find_item(PackageId::D, key).unwrap();
+        let order = CardOrder::Event { endpoint, connection: None, event, parameters: EventText::NONE };
+        let mut turn = Turn { now: self.now, frames: &self.frame, out: &mut self.sent };
+        while !self.core.handle_request(&mut turn, &mut Request::new(Ask::Card(order))) {}
+        self.core.handle_time(&mut turn);
+    }
+
+    /// Answers the Notify that was sent last.
+    fn answer(&mut self) {
+        assert!(self.response().starts_with("NTFY ") && self.response().ends_with("O: D/1,D/9\r\n"), "{}", self.response());
+        let id: u32 = self.response().split(' ').nth(1).unwrap().parse().unwrap();
+        self.play(|out| write!(out, "200 {id} OK\r\n").unwrap());
+    }
+
     /// A call with everything around it: seven commands on one endpoint.
     fn call(&mut self, n: u32) {
         let channel = 1 + n / 7 % 24;
@@ -136,7 +154,17 @@ impl Bench {
         let sdp = "v=0\r\no=- 1 1 IN IP4 192.0.2.50\r\ns=-\r\nc=IN IP4 192.0.2.50\r\nt=0 0\r\nm=audio 40000 RTP/AVP 0 8\r\na=ptime:20\r\n";
         self.command("200", "MDCX", channel, format_args!("C: {n:X}\r\nI: {id}\r\nM: sendrecv\r\nK: {}\r\n\r\n{sdp}", self.id - 3));
         step(self);
-        self.command("200", "RQNT", channel, format_args!("X: {n:X}\r\nD: (xx|[0-7]xxx)\r\nN: ca1@[192.0.2.1]:2727\r\nR:\r\n"));
+        self.command(
+            "200",
+            "RQNT",
+            channel,
+            format_args!(
+                "X: {n:X}\r\nD: (xx|[0-7]xxx)\r\nN: ca1@[192.0.2.1]:2727\r\nR: D/[0-9T](D),T/oc(N)\r\nS: G/cg,T/bz(to=900)\r\nQ: loop\r\n"
+            ),
+        );
+        self.press(channel, b"1");
+        self.press(channel, b"9");
+        self.answer();
         step(self);
         self.command("200", "AUEP", channel, format_args!("F: I,X,N,D,A,RM\r\n"));
         step(self);

@@ -253,3 +253,56 @@ fn write_parameters(writer: &mut Writer<'_>, parameters: ParameterList<'_>) {
     writer.bytes(parameters.as_bytes());
     writer.byte(b')');
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proto::trunk::EventText;
+
+    fn canonical(list: &str, kind: ListKind, current: Option<ConnectionId>) -> String {
+        let list = EventList::parse(list.as_bytes(), kind).unwrap();
+        let mut room = ROOM;
+        let mut writer = Writer::new(&mut room);
+        write(&mut writer, list, ChannelKind::Clear, current);
+        let length = writer.finish().unwrap();
+        String::from_utf8(room[..length].to_vec()).unwrap()
+    }
+
+    /// G-EVT-07, G-EVT-08, G-REQ-14: what is kept says the same again when it is read.
+    #[test]
+    fn kept_lists_have_one_form() {
+        let id = ConnectionId(0x00c7);
+        let cases = [
+            ("co1", "T/co1"),
+            ("t/CO1 ( n , K ) , d/[0-9#]( D )", "T/co1(N,K),D/[0-9#](D)"),
+            ("R/qa@$(N), r/qa@*(A)", "R/qa@000000C7(N),R/qa@*(A)"),
+            ("T/sit(N)(2)", "T/sit(N)(2)"),
+            ("*/all, T/all(I), */co1", "*/all,T/all(I),*/co1"),
+            ("D/x(A), d/*", "D/x(A),D/*"),
+            ("co2(E(S(bz(to=5)),D((1|2x)),R(G/rt@$(N))))", "T/co2(E(R(G/rt@000000C7(N)),S(T/bz(to=5)),D((1|2x))))"),
+            ("", ""),
+        ];
+        for (given, kept) in cases {
+            assert_eq!(canonical(given, ListKind::Requested, Some(id)), kept, "{given}");
+            assert_eq!(canonical(kept, ListKind::Requested, None), kept);
+        }
+    }
+
+    #[test]
+    fn the_first_entry_that_fits_counts() {
+        let list = EventList::parse(b"T/co1(A),R/qa@0000000A(I),R/qa@*(N),T/sit(N)(2),T/all(K,N)", ListKind::Requested).unwrap();
+        let found = |event: &str, connection: Option<u32>, parameters: &str| {
+            let (package, name) = event.split_once('/').unwrap();
+            let event = find_item(find_package(package.as_bytes()).unwrap(), name.as_bytes()).unwrap();
+            let parameters = EventText::new(parameters.as_bytes());
+            let occurrence = Occurrence { event, connection: connection.map(ConnectionId), parameters };
+            find(list, ChannelKind::Clear, &occurrence).map(|found| found.actions)
+        };
+        assert_eq!(found("T/co1", None, ""), Some(ActionSet::ACCUMULATE));
+        assert_eq!(found("R/qa", Some(10), ""), Some(ActionSet::IGNORE));
+        assert_eq!(found("R/qa", Some(11), ""), Some(ActionSet::NOTIFY));
+        assert_eq!(found("T/sit", None, "2"), Some(ActionSet::NOTIFY));
+        assert!(found("T/sit", None, "3").unwrap().has(ActionSet::KEEP_SIGNALS));
+        assert_eq!((found("G/ft", None, ""), found("T/co1", Some(10), "")), (None, None));
+    }
+}

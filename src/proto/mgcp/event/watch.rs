@@ -481,3 +481,73 @@ impl Watches {
         (self.list.len() - self.free.len(), self.pool.used)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proto::base::Rng;
+
+    fn occurrence(number: u32) -> Occurrence {
+        let event = crate::proto::package::find_item(crate::proto::package::PackageId::T, b"co1").unwrap();
+        Occurrence { event, connection: None, parameters: EventText::new(&number.to_be_bytes()) }
+    }
+
+    /// Lists of several watches in one pool, against plain lists; a trigger always finds room.
+    #[test]
+    fn lists_keep_their_order_and_their_bounds() {
+        const WATCHES: usize = 20;
+        let mut watches = Watches::new(WATCHES as u32, Time::ZERO);
+        let slots: Vec<_> = (0..WATCHES as u32).map(|n| watches.take(EndpointIndex(n)).unwrap()).collect();
+        assert_eq!(watches.take(EndpointIndex(99)), None);
+        let mut model = vec![[const { Vec::<u32>::new() }; 3]; WATCHES];
+        let mut rng = Rng::new(11);
+        for number in 0..60_000 {
+            let place = rng.below(WATCHES as u64) as usize;
+            let (slot, lists) = (slots[place], &mut model[place]);
+            let which = [Which::Observed, Which::Trigger, Which::Quarantined][rng.below(3) as usize];
+            let settled = lists[2].is_empty();
+            let list = &mut lists[which as usize];
+            match rng.below(8) {
+                0 => assert_eq!(watches.pop(slot, which), (!list.is_empty()).then(|| occurrence(list.remove(0)))),
+                1 if rng.below(20) == 0 => {
+                    watches.clear(slot, which);
+                    list.clear();
+                }
+                // A watch has nothing in quarantine when it goes back to what it has accumulated.
+                2 if settled => {
+                    watches.quarantine_observed(slot);
+                    lists[2] = std::mem::take(&mut lists[0]);
+                }
+                _ => {
+                    let pushed = watches.push(slot, which, occurrence(number));
+                    assert!(!pushed || list.len() < usize::from(which.capacity()));
+                    assert!(pushed || which != Which::Trigger || !list.is_empty(), "no room for a trigger");
+                    if pushed {
+                        list.push(number);
+                    }
+                }
+            }
+            let watch = *watches.get(slot).unwrap();
+            for which in [Which::Observed, Which::Trigger, Which::Quarantined] {
+                let kept = watches.events(&watch, which).copied();
+                assert!(kept.eq(model[place][which as usize].iter().map(|&number| occurrence(number))));
+            }
+        }
+        let events: usize = model.iter().flatten().map(Vec::len).sum();
+        assert_eq!(watches.usage(), (WATCHES, events));
+        slots.iter().for_each(|&slot| watches.give_back(slot));
+        assert_eq!(watches.usage(), (0, 0));
+    }
+
+    #[test]
+    fn notifies_end_in_any_order() {
+        let mut watches = Watches::new(1, Time::ZERO);
+        let slot = watches.take(EndpointIndex(0)).unwrap();
+        let watch = watches.get_mut(slot).unwrap();
+        [5, 6, 7].into_iter().for_each(|id| watch.sent(id));
+        watch.ended(6);
+        watch.ended(9);
+        watch.sent(8);
+        assert_eq!((watch.outstanding().collect::<Vec<_>>(), watch.awaited), (vec![5, 7, 8], Some(8)));
+    }
+}
