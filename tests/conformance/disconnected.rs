@@ -4,9 +4,12 @@
 use super::{MS, S, agent, code, create, each_layout, own_commands, raw_from, setup};
 use std::collections::BTreeSet;
 use tollgate::proto::base::Counter;
-use tollgate::proto::core::Administration;
+use tollgate::proto::cas::Signalling;
+use tollgate::proto::core::{Administration, Ask};
+use tollgate::proto::package::ChannelKind;
+use tollgate::proto::package::parameters::{Digits, MfDigit};
 use tollgate::proto::restart::BlockHow;
-use tollgate::proto::trunk::{CardOrder, Defect};
+use tollgate::proto::trunk::{CardOrder, Defect, DigitKind, FarOrder, Hook};
 use tollgate::sim::{Layout, Mail, Reply, Setup, World};
 
 /// The agents fall silent, and the endpoints of `pattern` find it out.
@@ -269,5 +272,99 @@ fn another_entity_for_all_gets_the_announcement_under_way() {
         assert!(own_commands(w, "RSIP").iter().all(|(to, _)| *to == agent(2, 2727)));
         w.answer_own(true);
         w.run_for(700 * S);
+    });
+}
+
+/// G-DIS-06 for a command over all of them: done, behind the announcement.
+#[test]
+fn a_wildcard_command_is_answered_behind_the_announcement() {
+    each_layout(|w| {
+        lose(w, "ds/ds1-2/*");
+        let replies = raw_from(w, agent(1, 2727), b"RQNT 7 ds/ds1-2/*@tgw.example.net MGCP 1.0\r\nX: 5\r\n");
+        let answer = replies.iter().position(|reply| reply.id == 7).expect("an answer");
+        assert_eq!(replies[answer].code, Some(200), "{replies:?}");
+        assert_eq!((answer > 0, replies[0].get("RM")), (true, Some("disconnected")));
+        w.answer_own(true);
+        w.run_for(700 * S);
+    });
+}
+
+/// G-DIS-04: what happens on the line starts the procedure, once Tdmin has passed since it became disconnected or the last one ended.
+#[test]
+fn what_happens_on_the_line_is_told_each_tdmin() {
+    // The far end seizes and gives up, again and again, or does nothing: when what was announced then.
+    let told = |layout: Layout, seed: u64, busy: bool| {
+        let mut w = World::new(setup(layout, seed), |plan, settings| {
+            settings.timers.disconnected_initial = 600 * S;
+            plan.spans[1].signalling = Signalling { kind: ChannelKind::CasMf, wink_start: true, ..Signalling::default() };
+        });
+        lose(&mut w, "ds/ds1-2/5");
+        let lost = w.now;
+        let endpoint = w.plan.topology.lookup(b"ds/ds1-2/5").unwrap();
+        let core = w.plan.owner(endpoint);
+        let mut digits = Digits::NONE;
+        assert!([MfDigit::KP, b'5', MfDigit::ST].into_iter().all(|symbol| digits.push(symbol)));
+        while w.now.since(lost) < 150 * S {
+            for order in [FarOrder::Seize(DigitKind::Mf, digits), FarOrder::Show(Hook::On)] {
+                if busy {
+                    w.ask_core(core, Ask::Card(CardOrder::Far(endpoint, order)));
+                }
+                w.run_for(3 * S);
+            }
+        }
+        announced(w.mail()).iter().map(|(at, ..)| at - lost.0 as f64 / 1e9).collect::<Vec<f64>>()
+    };
+    for layout in super::LAYOUTS {
+        let seed = (1..20).find(|&seed| told(layout, seed, false).is_empty()).expect("a seed with a long wait");
+        let told = told(layout, seed, true);
+        assert!(told.len() >= 2 && told[0] > 15.0, "{layout:?} {told:?}");
+        assert!(told.windows(2).all(|pair| pair[1] - pair[0] > 15.0), "{layout:?} {told:?}");
+    }
+}
+
+/// G-NET-09, G-RTX-08: an agent with two addresses of which the first is gone hears at the second, and nobody becomes disconnected.
+#[test]
+fn another_address_of_the_agent_takes_over() {
+    let addresses = |settings: &mut tollgate::proto::plan::Settings| {
+        settings.agents[0].addresses.push(agent(11, 0).ip());
+        settings.agents[0].notify.push(agent(11, 2727));
+    };
+    super::each_layout_with(
+        |_, settings| addresses(settings),
+        |w| {
+            w.without_journal();
+            w.partition(agent(1, 0).ip(), true);
+            w.take_mail();
+            let selection = w.plan.topology.resolve(b"ds/ds1-2/*", false).unwrap();
+            w.administer(Administration::Block(selection, BlockHow::Graceful(3600 * S)));
+            w.run_for(60 * S);
+            let told = announced(w.mail());
+            assert_eq!((told.len(), told[0].1), (1, agent(11, 2727)), "{told:?}");
+            assert_eq!(w.counter(Counter::EndpointsDisconnected), 0);
+            // The one that answered is tried first from now on, also when the other is back.
+            w.partition(agent(1, 0).ip(), false);
+            w.take_mail();
+            w.administer(Administration::Unblock(selection));
+            w.run_for(S);
+            assert!(announced(w.mail()).iter().all(|(_, to, _)| *to == agent(11, 2727)));
+        },
+    );
+}
+
+/// Everything is lost at once and for long: the agent that returns is told in one message, and every command is answered again.
+#[test]
+fn an_agent_that_returns_is_told_once() {
+    each_layout(|w| {
+        let calls: Vec<String> = (1..=8).map(|span| create(w, &format!("ds/ds1-{span}/1"), "A1")).collect();
+        lose(w, "*");
+        w.run_for(1800 * S);
+        w.take_mail();
+        w.answer_own(true);
+        w.run_for(700 * S);
+        let told = announced(w.mail());
+        assert_eq!((told.len(), name(&told[0].2)), (1, "*"), "{told:?}");
+        for (span, id) in (1..=8).zip(calls) {
+            assert_eq!(code(w, "DLCX", &format!("ds/ds1-{span}/1"), &["C: A1", &format!("I: {id}")]), 250);
+        }
     });
 }

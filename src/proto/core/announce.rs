@@ -123,6 +123,7 @@ impl Core {
         if announcement.stage != Stage::Withdrawn {
             self.answer_repeats(turn);
             self.resume_waiting(turn);
+            self.shares.unblock();
         }
     }
 

@@ -14,7 +14,7 @@ use crate::proto::base::{Counter, EndpointIndex, EndpointRange, Time, Transactio
 use crate::proto::codec::mgcp::CommandLine;
 use crate::proto::codec::peek::Peek;
 use crate::proto::endpoint::{Announcement as Told, RestartMethod};
-use crate::proto::restart::{Event, Handle, REPLACE_AFTER};
+use crate::proto::restart::{Activity, Event, Handle, REPLACE_AFTER};
 use crate::proto::transaction::history;
 use std::net::SocketAddr;
 
@@ -73,8 +73,21 @@ impl Core {
         }
     }
 
+    pub(super) fn lead_activity(&mut self, now: Time, endpoint: EndpointIndex) {
+        self.lead_event(now, Event::Trigger { endpoint, activity: Activity::Local });
+    }
+
     pub(super) fn lead_unanswered(&mut self, now: Time, endpoint: EndpointIndex) {
         self.lead_event(now, Event::Disconnected { endpoints: EndpointRange { first: endpoint.0, count: 1 } });
+    }
+
+    /// Something happened on the line of `endpoint`: when its agent must hear first that it was disconnected, that is told at once,
+    /// but no more often than each Tdmin (G-DIS-04).
+    pub(super) fn note_activity<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, endpoint: EndpointIndex) {
+        if self.calls.endpoints.get(endpoint).is_some_and(|state| state.disconnected && state.announcement == Told::Waiting) {
+            // A busy line must not fill the ring to a stalled core: there will be more.
+            self.tell(turn, self.plan.lead(), Envelope::Activity { endpoint });
+        }
     }
 
     /// From the lead core: these endpoints are disconnected. Their connections go on (G-DIS-16).

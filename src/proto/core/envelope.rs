@@ -166,6 +166,11 @@ pub enum Envelope {
         /// The endpoint.
         endpoint: EndpointIndex,
     },
+    /// To the lead core: something happened on the line of this endpoint, which is disconnected.
+    Activity {
+        /// The endpoint.
+        endpoint: EndpointIndex,
+    },
     /// From the lead core: these endpoints are disconnected.
     Disconnected {
         /// Which.

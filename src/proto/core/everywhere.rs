@@ -34,6 +34,8 @@ struct Share {
     job: JobId,
     message: Message,
     phase: Phase,
+    /// An endpoint must be announced as disconnected before the share goes on.
+    blocked: bool,
     /// What is to be done, once the command was read.
     work: Option<Work>,
 }
@@ -73,8 +75,15 @@ impl Shares {
     /// Whether there is work to go on with.
     pub fn working(&self) -> bool {
         match &self.current {
-            Some(share) => share.phase != Phase::Held,
+            Some(share) => share.phase != Phase::Held && !share.blocked,
             None => !self.waiting.is_empty(),
+        }
+    }
+
+    /// An announcement is out: a share that waited for one looks again.
+    pub fn unblock(&mut self) {
+        if let Some(share) = &mut self.current {
+            share.blocked = false;
         }
     }
 }
@@ -254,7 +263,7 @@ impl Core {
     fn handle_share<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>) -> u32 {
         if self.shares.current.is_none() {
             let Some((core, job, message)) = self.shares.waiting.pop_front() else { return 0 };
-            self.shares.current = Some(Share { core, job, message, phase: Phase::Validating, work: None });
+            self.shares.current = Some(Share { core, job, message, phase: Phase::Validating, blocked: false, work: None });
         }
         let Some(share) = &self.shares.current else { return 0 };
         let (core, job, message) = (share.core, share.job, share.message);
@@ -321,6 +330,7 @@ impl Core {
                 share.work = Some(work);
             }
         }
+        let before = self.shares.current.as_ref().and_then(|share| share.work).map(|work| work.cursor);
         let Some((range, work)) = self.next_range() else { return Ok(None) };
         for endpoint in range.iter() {
             let Some(state) = self.calls.endpoints.get(endpoint) else { continue };
@@ -328,11 +338,19 @@ impl Core {
             if matches!(work.change, Change::Delete(_)) && !state.service.in_service {
                 continue;
             }
-            let waiting = state.announcement == Told::Waiting;
+            let (waiting, disconnected) = (state.announcement == Told::Waiting, state.disconnected);
             mgcp::in_service(&self.calls, endpoint)?;
             if waiting {
                 self.trigger_restart(turn, endpoint, None);
-                return Err(mgcp::RESTARTING);
+                if !disconnected {
+                    return Err(mgcp::RESTARTING);
+                }
+                // 405 must not be heard before a disconnect (4.4.7): looked at again when that is told, within the time to vote.
+                if let Some(share) = &mut self.shares.current {
+                    share.blocked = true;
+                    share.work.iter_mut().zip(before).for_each(|(work, before)| work.cursor = before);
+                }
+                return Ok(Some(range.count));
             }
         }
         if matches!(work.change, Change::Request(plan) if plan.requests()) {

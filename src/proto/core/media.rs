@@ -171,6 +171,9 @@ impl Core {
     pub(super) fn handle_card<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>) {
         for _ in 0..self.plan.limits.slice {
             let Some(indication) = self.calls.card.poll(turn.now) else { return };
+            if let Indication::Event { endpoint, connection: None, .. } = indication {
+                self.note_activity(turn, endpoint);
+            }
             self.handle_indication(turn, indication);
         }
     }

@@ -324,6 +324,7 @@ impl Core {
             Envelope::Trigger { endpoint, source } => self.lead_trigger(turn, endpoint, source),
             Envelope::Unreachable { id, to } => self.note_unreachable(id, to),
             Envelope::Unanswered { endpoint } => self.lead_unanswered(turn.now, endpoint),
+            Envelope::Activity { endpoint } => self.lead_activity(turn.now, endpoint),
             Envelope::Disconnected { range } => self.handle_disconnected(range),
             Envelope::Entity { range, agent, port } => self.lead_entity(turn, range, agent, port),
             Envelope::Calls { count } => self.lead_calls(turn, from, count),
