@@ -79,7 +79,7 @@ fn every_info_of_a_fresh_endpoint() {
             ("RM", "restart"),
             ("RD", "0"),
             ("E", "000"),
-            ("PL", "T:1,G:1,D:1,R:1,SL:0,DM1:0,FM:0,BA:0,B:0"),
+            ("PL", "T:1,G:1,D:1,R:1,DM1:0,B:0"),
         ];
         let got: Vec<_> = reply.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         assert_eq!(got, expected);
