@@ -355,7 +355,7 @@ register! {
         /// Endpoints a command or alarm over many works through in one turn of the loop, so that others wait microseconds only.
         endpoints_per_turn: u16 = 64 in 1..=4096; restart
         /// A core silent for this long raises an alarm. Virtual machines were seen to pause for 180 ms.
-        stall_alarm: Duration = (millis(500)) in millis(50)..=seconds(60); reload
+        stall_alarm: Duration = (millis(500)) in millis(250)..=seconds(60); reload
         /// A core silent for this long ends the process in order, so that it can be started afresh.
         stall_exit: Duration = (seconds(30)) in seconds(1)..=seconds(3600); reload
     }

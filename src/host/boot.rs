@@ -109,7 +109,7 @@ impl Gateway {
                 steering: if core_plan.role == Role::Shard { Steered::Single.word() } else { steered.word() },
                 counters: Arc::new(Counters::new()),
                 inside: Arc::default(),
-                pulse: Arc::new(Pulse::default()),
+                pulse: parts.pulses[usize::from(core.0)].clone(),
                 inbox,
                 waker: parts.waker(core),
             };
@@ -156,7 +156,7 @@ impl Gateway {
             ready.recv().map_err(|_| anyhow!("a core ended while it started"))??;
         }
         let bypass = bypass.map(Arc::new);
-        Ok(Gateway { cores: Arc::new(Cores { ports, plan }), clock, transport, steered, bypass, threads })
+        Ok(Gateway { cores: Arc::new(Cores { ports, plan, clock }), clock, transport, steered, bypass, threads })
     }
 
     /// Ends every core that still goes round.
@@ -231,6 +231,7 @@ struct Parts {
     outboxes: Vec<Vec<Option<Outbox>>>,
     inboxes: Vec<Vec<(CoreId, ring::Receiver<super::core_loop::Entry>)>>,
     wakers: Vec<super::transport::Waker>,
+    pulses: Vec<Arc<Pulse>>,
     table: Arc<FrameTable>,
     settings: TransportSettings,
     /// By place among the cores with sockets, which come first.
@@ -277,12 +278,13 @@ impl Parts {
                 Role::Both | Role::Transport => bind(&plan.listen, &socket_settings).context("gateway.listen")?,
             });
         }
+        let pulses: Vec<Arc<Pulse>> = (0..cores).map(|_| Arc::default()).collect();
         let mut outboxes: Vec<Vec<Option<Outbox>>> = (0..cores).map(|_| (0..cores).map(|_| None).collect()).collect();
         let mut inboxes: Vec<Vec<_>> = (0..cores).map(|_| Vec::new()).collect();
         for (from, outboxes) in outboxes.iter_mut().enumerate() {
             for to in (0..cores).filter(|&to| to != from) {
                 let (sender, receiver) = ring::pair(config::RING_ENTRIES);
-                outboxes[to] = Some(Outbox { ring: sender, waker: wakers[to].clone() });
+                outboxes[to] = Some(Outbox { ring: sender, waker: wakers[to].clone(), pulse: pulses[to].clone() });
                 inboxes[to].push((CoreId(from as u8), receiver));
             }
         }
@@ -298,7 +300,7 @@ impl Parts {
         };
         let sqpoll_cpus = wide.sqpoll_cpus.clone();
         let pools = pools.into_iter().map(Some).collect();
-        Ok(Parts { pools, sleepers, sockets, outboxes, inboxes, wakers, table, settings, sqpoll_cpus, carriers, seats })
+        Ok(Parts { pools, sleepers, sockets, outboxes, inboxes, wakers, pulses, table, settings, sqpoll_cpus, carriers, seats })
     }
 
     fn waker(&self, core: CoreId) -> super::transport::Waker {
@@ -533,6 +535,7 @@ pub fn settings(config: &Config, known: &Known) -> Settings {
             transaction_limit: timers.transaction_limit,
             provisional_after: timers.provisional_after,
             vote: timers.vote_deadline,
+            stall: config.limits.stall_alarm,
             max_waiting_delay: Some(config.mwd()),
             disconnected_initial: timers.tdinit,
             disconnected_min: timers.tdmin,

@@ -66,6 +66,8 @@ pub struct Outbox {
     pub ring: Sender<Entry>,
     /// Ends the other core's sleep.
     pub waker: Waker,
+    /// Its signs of life.
+    pub pulse: Arc<Pulse>,
 }
 
 /// What the loop of a core is made of.
@@ -332,6 +334,11 @@ impl Outside for Port {
 
     fn release(&mut self, frame: FrameRef) {
         self.transport.release(frame);
+    }
+
+    fn silence(&self, core: CoreId, now: Time) -> Duration {
+        let outbox = self.outboxes.get(usize::from(core.0)).and_then(Option::as_ref);
+        outbox.map_or(Duration::ZERO, |outbox| now.since(Time(outbox.pulse.beat.load(Ordering::Relaxed))))
     }
 }
 

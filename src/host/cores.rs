@@ -1,17 +1,20 @@
 //! The handle of the control loop on the running cores: it asks and orders, and waits a bounded time for the answers.
 
+use super::clock::Clock;
 use super::inside::Inside;
 use super::transport::Waker;
 use crate::proto::base::{CoreId, Counters, Time};
 use crate::proto::core::{Answer, Ask, Request};
 use crate::proto::plan::{Plan, Settings};
-use crossbeam::channel::{Receiver, Sender, bounded};
+use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// How long a core may take to answer an operator.
 pub const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+/// How often one that waits for a core looks whether it lives.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Operators' requests a core keeps waiting.
 pub const REQUESTS: usize = 64;
 
@@ -64,6 +67,8 @@ pub struct Cores {
     pub ports: Vec<CorePort>,
     /// The plan they run by.
     pub plan: Arc<Plan>,
+    /// The process clock.
+    pub clock: Clock,
 }
 
 /// A core did not answer in time, or its inbox is full.
@@ -77,29 +82,40 @@ impl std::fmt::Display for Silent {
 }
 
 impl Cores {
-    /// Asks one core and waits for its answer.
+    /// Asks one core and waits for its answer. A core without a beat for longer than `limit` is not waited for.
     ///
     /// # Errors
-    /// When it does not come within [`ANSWER_WITHIN`].
-    pub fn ask(&self, core: CoreId, ask: Ask) -> Result<Answer, Silent> {
-        let (sender, receiver) = bounded(1);
-        self.send(core, ask, sender)?;
-        wait(core, &receiver)
+    /// When it is silent, or the answer does not come within [`ANSWER_WITHIN`].
+    pub fn ask(&self, core: CoreId, ask: Ask, limit: Duration) -> Result<Answer, Silent> {
+        self.ask_each(&[core], &ask, limit).pop().map_or(Err(Silent(core)), |(_, answer)| answer)
     }
 
-    /// Asks every core that owns endpoints, all at once, in the order of the cores.
-    pub fn ask_owners(&self, ask: &Ask) -> Vec<(CoreId, Result<Answer, Silent>)> {
-        self.ask_each(&self.plan.owners, ask)
-    }
-
-    /// Asks each of these cores, all at once, in their order.
-    pub fn ask_each(&self, cores: &[CoreId], ask: &Ask) -> Vec<(CoreId, Result<Answer, Silent>)> {
+    /// Asks each of these cores, all at once, in their order; all together may take [`ANSWER_WITHIN`].
+    pub fn ask_each(&self, cores: &[CoreId], ask: &Ask, limit: Duration) -> Vec<(CoreId, Result<Answer, Silent>)> {
+        let until = self.clock.now() + ANSWER_WITHIN;
         let asked = cores.iter().map(|&core| {
             let (sender, receiver) = bounded(1);
             (core, self.send(core, ask.clone(), sender).map(|()| receiver))
         });
         let asked: Vec<_> = asked.collect();
-        asked.into_iter().map(|(core, receiver)| (core, receiver.and_then(|receiver| wait(core, &receiver)))).collect()
+        let answer = |(core, receiver): (CoreId, Result<Receiver<Box<Request>>, Silent>)| {
+            (core, receiver.and_then(|receiver| self.wait(core, &receiver, until, limit)))
+        };
+        asked.into_iter().map(answer).collect()
+    }
+
+    fn wait(&self, core: CoreId, receiver: &Receiver<Box<Request>>, until: Time, limit: Duration) -> Result<Answer, Silent> {
+        loop {
+            match receiver.recv_timeout(LOOK_EVERY) {
+                Ok(request) => return Ok(request.answer),
+                Err(RecvTimeoutError::Disconnected) => return Err(Silent(core)),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            let now = self.clock.now();
+            if now >= until || self.stalled(now, limit).any(|(silent, _)| silent == core) {
+                return Err(Silent(core));
+            }
+        }
     }
 
     /// Makes a core stand still for `time`, to see what the others do then.
@@ -151,8 +167,4 @@ impl Cores {
         port.waker.wake();
         Ok(())
     }
-}
-
-fn wait(core: CoreId, receiver: &Receiver<Box<Request>>) -> Result<Answer, Silent> {
-    receiver.recv_timeout(ANSWER_WITHIN).map(|request| request.answer).map_err(|_| Silent(core))
 }

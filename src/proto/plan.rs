@@ -198,6 +198,8 @@ pub struct Timers {
     pub provisional_after: Duration,
     /// How long a core may take to vote, and a command over many endpoints to wait for another.
     pub vote: Duration,
+    /// A core that has not gone round its loop for longer is silent.
+    pub stall: Duration,
     /// MWD: longest wait before the restart is announced; `None`: 2.5 s for one T1 or E1, 60 ms for more.
     pub max_waiting_delay: Option<Duration>,
     /// Tdinit.
@@ -325,6 +327,7 @@ impl Default for Timers {
             transaction_limit: s(10),
             provisional_after: ms(200),
             vote: ms(500),
+            stall: ms(500),
             max_waiting_delay: None,
             disconnected_initial: s(15),
             disconnected_min: s(15),

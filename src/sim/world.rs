@@ -201,6 +201,7 @@ struct Wires {
     /// When each core has its next turn.
     turns: Vec<Time>,
     stalled_until: Vec<Time>,
+    stalled_since: Vec<Time>,
     /// When each core's transmit frames are free again.
     transmitting: Vec<Vec<Time>>,
     /// Datagrams still to be lost in the present burst.
@@ -313,6 +314,11 @@ impl Outside for Out<'_> {
         self.wires.active = true;
         self.frames.release(self.core, frame);
     }
+
+    fn silence(&self, core: CoreId, now: Time) -> Duration {
+        let place = usize::from(core.0);
+        if now < self.wires.stalled_until[place] { now.since(self.wires.stalled_since[place]) } else { Duration::ZERO }
+    }
 }
 
 struct Arrival {
@@ -388,6 +394,7 @@ impl World {
             rings: (0..cores * cores).map(|_| Ring::default()).collect(),
             turns: vec![Time::NEVER; cores],
             stalled_until: vec![Time::ZERO; cores],
+            stalled_since: vec![Time::ZERO; cores],
             transmitting: vec![Vec::new(); cores],
             burst: 0,
             partitioned: Vec::new(),
@@ -483,7 +490,7 @@ impl World {
     /// `core` does nothing for `time`.
     pub fn stall(&mut self, core: CoreId, time: Duration) {
         let place = usize::from(core.0);
-        self.wires.stalled_until[place] = self.now + time;
+        (self.wires.stalled_since[place], self.wires.stalled_until[place]) = (self.now, self.now + time);
         self.wires.turns[place] = Time::NEVER;
         self.wires.turn_at(core, self.now + time);
     }

@@ -147,6 +147,50 @@ fn a_stalled_core_makes_it_fail_cleanly() {
     }
 }
 
+/// A command over many whose home stands still: a new one gets 400 from the core it came to and is executed nowhere; one that was
+/// handed over before anybody knew is executed when the home goes on, and its repeats meanwhile are not told otherwise (G-SHD-01).
+#[test]
+fn a_command_whose_home_stands_still_fails_cleanly() {
+    for layout in [Layout::Two, Layout::Four, Layout::Split3] {
+        let mut w = world(layout);
+        w.set_faults(Faults { missteer: 1_000_000, ..Faults::none() });
+        let receives = layout.receivers()[0];
+        let name = ["*", "ds/*/*", "ds/ds1-1/*", "ds/ds1-2/*", "ds/ds1-3/*", "ds/ds1-4/*"]
+            .into_iter()
+            .find(|name| w.plan.home(name.as_bytes()) != receives)
+            .unwrap();
+        let home = w.plan.home(name.as_bytes());
+        w.stall(home, 5 * S);
+        // Only what comes to a living core is answered by one: every command is sent until it does.
+        let early = text(900_001, name, "X: 5");
+        (0..40).for_each(|_| w.send_from(AGENT.into(), 0, &early));
+        w.run_for(S);
+        let answered = |w: &World, id| w.replies_to(id).iter().filter_map(|reply| reply.code.filter(|&c| c > 199)).collect::<Vec<_>>();
+        (0..20).for_each(|_| w.send_from(AGENT.into(), 0, &early));
+        w.run_for(S);
+        assert!(answered(&w, 900_001).is_empty(), "{layout:?}: the home will answer");
+        let late = text(900_002, name, "X: 6");
+        for _ in 0..200 {
+            w.send_from(AGENT.into(), 0, &late);
+            w.run_for(MS);
+            if !answered(&w, 900_002).is_empty() {
+                break;
+            }
+        }
+        assert_eq!(answered(&w, 900_002)[0], 400, "{layout:?}");
+        assert!(w.counter(Counter::HomeSilent) > 0);
+        w.run_for(4 * S);
+        assert!(answered(&w, 900_001).iter().all(|&code| code == 200) && !answered(&w, 900_001).is_empty());
+        w.check_quiet();
+    }
+}
+
+const AGENT: ([u8; 4], u16) = ([192, 0, 2, 1], 2727);
+
+fn text(id: u32, name: &str, line: &str) -> Vec<u8> {
+    format!("RQNT {id} {name}@tgw.example.net MGCP 1.0\r\n{line}\r\n").into_bytes()
+}
+
 /// What a commit will need is kept from the vote on: entities and room for digit maps may be used up to the last, and settings may
 /// change in between.
 #[test]

@@ -52,7 +52,7 @@ impl Gateway {
         }
         let until = self.clock.now() + self.config().timers.shutdown_grace + SHUTDOWN_MARGIN;
         while self.clock.now() < until {
-            match self.cores.ask(self.cores.plan.lead(), Ask::Shutdown) {
+            match self.cores.ask(self.cores.plan.lead(), Ask::Shutdown, self.config().limits.stall_alarm) {
                 Ok(Answer::Shutdown(true)) => return tracing::info!("shutdown: everything is said"),
                 Ok(_) => std::thread::park_timeout(SHUTDOWN_POLL),
                 Err(silent) => return tracing::error!("shutdown: {silent}"),

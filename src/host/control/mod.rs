@@ -239,7 +239,7 @@ impl Gateway {
         let (quiet, live): (Vec<CoreId>, Vec<CoreId>) = cores.iter().partition(|core| stalled.contains(core));
         silent.extend(quiet.iter().map(|core| core.0));
         let mut answers = Vec::new();
-        for (core, answer) in self.cores.ask_each(&live, ask) {
+        for (core, answer) in self.cores.ask_each(&live, ask, alarm) {
             match answer {
                 Ok(answer) => answers.push((core, answer)),
                 Err(_) => silent.push(core.0),

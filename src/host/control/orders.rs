@@ -132,10 +132,10 @@ impl Gateway {
 
     /// An order to one core.
     pub(super) fn order(&self, core: CoreId, ask: Ask) -> Result<(), Failure> {
-        match self.cores.ask(core, ask) {
+        match self.cores.ask(core, ask, self.config().limits.stall_alarm) {
             Ok(Answer::Refused(why)) => Err(Failure::new(FailureKind::Refused, why)),
             Ok(_) => Ok(()),
-            Err(silent) => Err(Failure::new(FailureKind::Silent, silent.to_string())),
+            Err(silent) => Err(Failure::new(FailureKind::Silent, format!("{silent}; the order may be carried out when it goes on"))),
         }
     }
 }

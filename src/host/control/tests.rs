@@ -107,7 +107,7 @@ impl Machines {
             ports.push(CorePort { core: id, cpu: None, steering: "-", counters, inside: Arc::default(), pulse, inbox, waker });
             threads.push(std::thread::spawn(move || turn_round(core, &clock, &orders, &envelopes, wires, &beats)));
         }
-        Machines { cores: Arc::new(Cores { ports, plan }), clock, config, threads }
+        Machines { cores: Arc::new(Cores { ports, plan, clock }), clock, config, threads }
     }
 
     /// The control loop in front of them, and the operator's way in.
@@ -396,7 +396,7 @@ fn a_silent_core_is_told_and_the_others_still_answer() {
     let (_control, operator) = machines.control(&scratch, None);
     let other = u8::from(machines.cores.plan.lead().0 == 0);
     operator.done(&Request::Sim(Sim::Stall { core: other, ms: 1500 }));
-    std::thread::park_timeout(Duration::from_millis(300));
+    // At once, before anybody can know that it is silent: it is not waited for until it answers.
     let response = operator.ask(&Request::Show { what: What::Endpoints, name: None, state: None });
     assert_eq!(response.silent_cores, [other]);
     assert!(matches!(response.body, Body::Endpoints(list) if list.rows.len() == 24));

@@ -109,6 +109,8 @@ counters! {
     Aborted = "aborted",
     /// Commands over several cores refused: a core did not vote in time.
     VoteTimeout = "vote_timeout",
+    /// Commands over several endpoints refused: their home core stands still, and they were not handed to it.
+    HomeSilent = "home_silent",
     /// Commands over several cores refused: another one held the cores too long.
     WildcardContention = "wildcard_contention",
     /// Responses received for commands of ours.

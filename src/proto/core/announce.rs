@@ -43,11 +43,17 @@ pub enum Stage {
 pub(super) struct Announcements {
     /// With the time at which this core heard of each.
     list: Vec<Option<(Announcement, Time)>>,
+    any_sent: bool,
 }
 
 impl Announcements {
     pub fn new() -> Announcements {
-        Announcements { list: Vec::new() }
+        Announcements { list: Vec::new(), any_sent: false }
+    }
+
+    /// Whether there ever was one that goes in front.
+    pub fn any_sent(&self) -> bool {
+        self.any_sent
     }
 
     /// The number of the only one that is out.
@@ -74,6 +80,7 @@ impl Announcements {
     }
 
     fn set(&mut self, now: Time, announcement: Announcement) {
+        self.any_sent |= goes_in_front(announcement.restart.method);
         let place = announcement.number as usize;
         if self.list.len() <= place {
             self.list.resize(place + 1, None);
@@ -96,7 +103,7 @@ impl Core {
         if announcement.restart.method == RestartMethod::Graceful && announcement.stage == Stage::Sent {
             self.note_leaving(turn.now, &announcement.restart);
         }
-        if !goes_in_front(announcement.restart.method) {
+        if !goes_in_front(announcement.restart.method) || self.plan.ordinal(self.id).is_none() {
             return;
         }
         let told = match announcement.stage {

@@ -315,7 +315,7 @@ impl Core {
     }
 
     /// A refusal that leaves no trace: the repeat is tried afresh (409; 405 while the agent has not been told of the endpoint).
-    fn refuse_unremembered<F: Frames, O: Outside>(
+    pub(super) fn refuse_unremembered<F: Frames, O: Outside>(
         &mut self,
         turn: &mut Turn<'_, F, O>,
         received: Received,

@@ -245,7 +245,7 @@ impl Core {
                 {
                     *place = Some((handle, announcement));
                 }
-                self.tell_owners(turn, Envelope::Announce(announcement));
+                self.tell_all(turn, Envelope::Announce(announcement));
             }
             Err(_) => {
                 // No room, or an agent without an address: as if nobody had answered, so that it is tried again in time.
@@ -271,7 +271,7 @@ impl Core {
         let Some(lead) = &mut self.lead else { return };
         let Some(number) = lead.number_of(handle) else { return };
         if let Some((_, announcement)) = lead.out.get_mut(number as usize).and_then(Option::take) {
-            self.tell_owners(turn, Envelope::Announce(Announcement { stage, ..announcement }));
+            self.tell_all(turn, Envelope::Announce(Announcement { stage, ..announcement }));
         }
     }
 

@@ -16,6 +16,7 @@ mod envelope;
 mod everywhere;
 pub mod exercise;
 mod halves;
+mod handed;
 mod jobs;
 mod lead;
 mod media;
@@ -49,6 +50,7 @@ use announce::Announcements;
 use datagrams::Datagrams;
 use disconnected::Repeats;
 use everywhere::Shares;
+use handed::Handed;
 use jobs::Jobs;
 use lead::Lead;
 use std::collections::VecDeque;
@@ -86,6 +88,7 @@ pub struct Core {
     finals: Finals,
     detector: Detector,
     datagrams: Datagrams,
+    handed: Handed,
     jobs: Jobs,
     shares: Shares,
     announcements: Announcements,
@@ -139,6 +142,7 @@ impl Core {
             finals,
             detector,
             datagrams: Datagrams::new(limits.datagrams),
+            handed: Handed::new(),
             jobs: Jobs::new(limits.jobs, settings.load_control.marks()),
             shares: Shares::new(),
             announcements: Announcements::new(),
@@ -257,6 +261,13 @@ impl Core {
         for ordinal in 0..self.plan.owners.len() {
             let owner = self.plan.owner_at(ordinal);
             self.must_tell(turn, owner, envelope);
+        }
+    }
+
+    /// Sends `envelope` to every core.
+    fn tell_all<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, envelope: Envelope) {
+        for core in 0..self.plan.cores {
+            self.must_tell(turn, CoreId(core), envelope);
         }
     }
 

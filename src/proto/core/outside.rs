@@ -5,6 +5,7 @@ use crate::proto::base::{CoreId, FrameRef, Time};
 use crate::proto::codec::mgcp::Verb;
 use std::net::SocketAddr;
 use std::ops::Deref;
+use std::time::Duration;
 
 /// Where a datagram came from and when.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,6 +40,11 @@ pub trait Outside {
 
     /// A received frame of this core's own is free again.
     fn release(&mut self, frame: FrameRef);
+
+    /// For how long another core has not gone round its loop; zero when nobody can know.
+    fn silence(&self, _core: CoreId, _now: Time) -> Duration {
+        Duration::ZERO
+    }
 }
 
 /// What a core did with a message, for whoever measures.

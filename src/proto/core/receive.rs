@@ -107,8 +107,14 @@ impl Core {
             Peek::Response { id, .. } => self.plan.sender(id),
         };
         if home == self.id {
-            self.run(turn, received, bytes, peeked);
-        } else if self.tell(turn, home, Envelope::Message(received.message)) {
+            return self.run(turn, received, bytes, peeked);
+        }
+        if let Peek::Command(line) = &peeked
+            && self.refuse_for(turn, received, home, (line.verb, line.id, line.endpoint))
+        {
+            return;
+        }
+        if self.tell(turn, home, Envelope::Message(received.message)) {
             self.counters.add(Counter::MessagesForwarded);
             self.handled = Some(Handled { work: Work::Forward, forwarded: false, arrival: received.origin.arrival });
         } else {

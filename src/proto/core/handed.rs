@@ -1,0 +1,87 @@
+//! Commands with wildcards whose home core stands still: the core that received one answers 400, so that it fails cleanly instead of
+//! waiting unseen (G-SHD-03).
+//!
+//! Never for a command that was handed over: the home may execute it yet, or has, and a repeat must not get another answer. So the
+//! receiving core remembers which commands with wildcards it has handed over lately; when it cannot be sure it says nothing, as for a
+//! command for one endpoint, and the agent's repeats find the home when it goes on.
+
+use super::Core;
+use super::outside::{Frames, Outside, Turn};
+use super::receive::Received;
+use crate::proto::base::{CoreId, Counter, Time, TransactionId};
+use crate::proto::codec::mgcp::Verb;
+use crate::proto::mgcp;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// Commands remembered.
+const REMEMBERED: usize = 256;
+
+/// Commands with wildcards that were handed to other cores.
+pub(super) struct Handed {
+    list: VecDeque<(Time, TransactionId, u64)>,
+    /// When the latest that had to be forgotten was handed over.
+    forgotten: Option<Time>,
+}
+
+impl Handed {
+    pub fn new() -> Handed {
+        Handed { list: VecDeque::with_capacity(REMEMBERED), forgotten: None }
+    }
+
+    fn note(&mut self, now: Time, id: TransactionId, name: u64) {
+        if self.list.len() == REMEMBERED {
+            self.forgotten = self.list.pop_front().map(|(at, ..)| at);
+        }
+        self.list.push_back((now, id, name));
+    }
+
+    /// Whether this is certainly none that was handed over within `history`.
+    fn is_new(&self, now: Time, id: TransactionId, name: u64, history: Duration) -> bool {
+        let recent = |at: Time| now.since(at) <= history;
+        !self.forgotten.is_some_and(recent) && !self.list.iter().any(|&(at, i, n)| (i, n) == (id, name) && recent(at))
+    }
+}
+
+impl Core {
+    /// A command for another core, before it is handed over. True: it was answered here.
+    pub(super) fn refuse_for<F: Frames, O: Outside>(
+        &mut self,
+        turn: &mut Turn<'_, F, O>,
+        received: Received,
+        home: CoreId,
+        (verb, id, name): (Option<Verb>, TransactionId, &[u8]),
+    ) -> bool {
+        if !name.iter().any(|byte| matches!(byte, b'*' | b'$' | b'[')) {
+            return false;
+        }
+        let key = self.names.fold(name);
+        let silent = turn.out.silence(home, turn.now) > self.settings.timers.stall;
+        // Before a restart was ever sent it would be the first thing the agent sees (G-RST-03).
+        if silent && self.announcements.any_sent() && self.handed.is_new(turn.now, id, key, self.settings.timers.history) {
+            self.counters.add(Counter::HomeSilent);
+            self.refuse_unremembered(turn, received, (verb, id, name), mgcp::CORE_SILENT);
+            return true;
+        }
+        self.handed.note(turn.now, id, key);
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_handed_over_or_forgotten_is_not_new() {
+        let history = Duration::from_secs(30);
+        let mut handed = Handed::new();
+        let is_new = |handed: &Handed, second: u64, id| handed.is_new(Time::from_millis(second * 1000), id, 7, history);
+        assert!(is_new(&handed, 1, 5));
+        handed.note(Time::from_millis(1000), 5, 7);
+        assert!(!is_new(&handed, 31, 5) && is_new(&handed, 32, 5) && is_new(&handed, 2, 6));
+        (0..REMEMBERED as u32).for_each(|n| handed.note(Time::from_millis(2000), 100 + n, 7));
+        assert!(!is_new(&handed, 31, 6), "5 is forgotten, so nobody can know");
+        assert!(is_new(&handed, 32, 6));
+    }
+}
