@@ -114,7 +114,7 @@ fn spans(rows: &[SpanRow]) -> String {
 fn alarms(rows: &[AlarmRow]) -> String {
     let mut table = Table::new(&["NAME", "SEVERITY", "WHAT", "SINCE"]);
     for row in rows {
-        table.row([row.name.clone(), row.severity.clone(), row.what.clone(), age(row.age_s)]);
+        table.row([row.name.clone(), row.severity.clone(), row.what.clone(), row.age_s.map(age).unwrap_or_default()]);
     }
     table.to_string()
 }

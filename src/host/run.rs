@@ -39,6 +39,7 @@ pub fn run(config: Config, path: Option<PathBuf>, socket: Option<PathBuf>) -> Re
     let setup =
         Setup { cores, config: config.clone(), config_path: path, socket, facts, layout, settings: boot::settings, names, bypass, clock };
     let control = Control::new(setup)?;
+    tracing::info!("{}", started(&config, &gateway, &transport));
     if let Err(error) = writeln!(std::io::stdout(), "{}", ready(&config, &gateway, &transport, &control)) {
         tracing::warn!("the gateway is ready, and standard output does not take the line that says so: {error}");
     }
@@ -48,6 +49,26 @@ pub fn run(config: Config, path: Option<PathBuf>, socket: Option<PathBuf>) -> Re
         End::Stalled(_) | End::CoreEnded(_) => leave(&gateway),
     }
     Ok(end.exit_code())
+}
+
+/// The first line of the log: what runs, and for whom.
+fn started(config: &Config, gateway: &Gateway, transport: &str) -> String {
+    let plan = &gateway.cores.plan;
+    let listen: Vec<_> = plan.listen.iter().map(ToString::to_string).collect();
+    let agents = config.agents.iter().map(|agent| {
+        let notify: Vec<_> = agent.notify.iter().map(ToString::to_string).collect();
+        format!("{} ({})", agent.name, notify.join(" "))
+    });
+    format!(
+        "tollgate {} started: {} on {}, agents {}, {} endpoints, {} cores of which {} own endpoints, {transport}",
+        env!("CARGO_PKG_VERSION"),
+        config.gateway.domain,
+        listen.join(" "),
+        agents.collect::<Vec<_>>().join(", "),
+        plan.topology.len(),
+        plan.cores,
+        plan.owners.len(),
+    )
 }
 
 /// One line: what runs where, and what to try next.

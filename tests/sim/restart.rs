@@ -3,7 +3,7 @@
 use super::{MS, S, create, rsips};
 use std::net::SocketAddr;
 use tollgate::proto::base::Counter;
-use tollgate::proto::core::Administration;
+use tollgate::proto::core::{Administration, Answer, Ask};
 use tollgate::proto::restart::BlockHow;
 use tollgate::proto::trunk::{CardOrder, Defect, FacilityKind, FacilityPlan};
 use tollgate::sim::{Faults, Layout, Reply, Setup, World};
@@ -179,6 +179,52 @@ fn a_t3_that_fails_is_told_in_one_message() {
         assert_eq!(told.len(), 1, "{layout:?} {told:?}");
         assert!(told[0].line.contains(" ds/ds3-1/*/*@") || told[0].line.contains(" ds/*/*/*@"), "{}", told[0].line);
         create(&mut w, "ds/ds1-1/1", "A1");
+    }
+}
+
+/// The operator clears an endpoint: the agent is told of each connection that ends, with what it counted, whatever it wants to be told
+/// of failures, and nothing else (RFC 3435 2.3.8, 2.5; G-DLX-06).
+#[test]
+fn a_cleared_endpoint_is_told_to_its_agent() {
+    for layout in Layout::ALL {
+        let mut w = World::new(Setup::new(layout, 1), |_, settings| settings.agents[0].delete_on_failure = false);
+        let mut expected: Vec<String> = (0..2).map(|_| create(&mut w, "ds/ds1-4/1", "A1")).collect();
+        let kept = create(&mut w, "ds/ds1-4/2", "A1");
+        w.take_mail();
+        let endpoint = w.plan.topology.lookup(b"ds/ds1-4/1").unwrap();
+        w.free(endpoint);
+        w.run_for(S);
+        let told = rsips(&w);
+        assert!(told.iter().all(|message| message.line.starts_with("DLCX ") && message.line.contains(" ds/ds1-4/1@")), "{told:?}");
+        assert!(told.iter().all(|m| m.get("E").is_some_and(|e| e.starts_with("904")) && m.get("P").is_some() && m.get("C") == Some("A1")));
+        let mut deleted: Vec<_> = told.iter().map(|message| message.get("I").unwrap().to_owned()).collect();
+        (deleted.sort(), expected.sort());
+        assert_eq!(deleted, expected, "{layout:?}");
+        assert_eq!(w.connections().iter().map(|(id, _)| id).collect::<Vec<_>>(), [&kept]);
+        assert_eq!((w.counter(Counter::ConnectionsFreed), w.counter(Counter::ConnectionsLost)), (2, 0));
+        w.run_for(S);
+        w.check_quiet();
+    }
+}
+
+/// Calls that are lost with a span are told to operators once, with their number (the log has a line for each span).
+#[test]
+fn lost_calls_are_told_to_operators_once() {
+    for layout in Layout::ALL {
+        let mut w = World::new(Setup::new(layout, 1), |_, _| {});
+        for name in ["ds/ds1-3/1", "ds/ds1-3/2", "ds/ds1-6/1", "ds/ds1-5/1"] {
+            create(&mut w, name, "A1");
+        }
+        let facility = w.facility("ds/ds1-3");
+        w.order_cards(CardOrder::Defect { facility, defect: Defect::LossOfSignal, present: true, at_once: true });
+        w.administer(Administration::Block(w.plan.topology.resolve(b"ds/ds1-6/*", false).unwrap(), BlockHow::Force));
+        w.run_for(S);
+        let lead = w.plan.lead();
+        let Answer::Losses(losses) = w.ask_core(lead, Ask::Losses) else { panic!("no answer") };
+        let losses: Vec<_> = losses.iter().map(|loss| (loss.span.0, loss.reason, loss.connections)).collect();
+        assert_eq!(losses, [(2, 905, 2), (5, 901, 1)], "{layout:?}");
+        let Answer::Losses(again) = w.ask_core(lead, Ask::Losses) else { panic!("no answer") };
+        assert_eq!(again, []);
     }
 }
 

@@ -1,29 +1,32 @@
-//! Alarms in the log: facilities that fail and come back, each told once.
+//! Conditions in the log: each is told when it begins, when it changes, and when it ends.
 
 use super::Gateway;
+use super::conditions::Condition;
 use super::names::facility_name;
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::proto::restart::{Alarm, Severity};
-use crate::proto::trunk::{Facility, Failure};
+use crate::proto::core::{Answer, Ask, LossView};
+use crate::proto::mgcp;
+use crate::proto::restart::Severity;
+use crate::proto::trunk::{Facility, SpanIndex};
 
 /// How often the lead core is asked; an alarm lasts longer, for failures are integrated over seconds.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// What was told last of each failed facility.
+/// What was told last, by name and kind.
 #[derive(Default)]
 struct Journal {
-    failed: BTreeMap<Facility, Failure>,
+    told: BTreeMap<(String, &'static str), Condition>,
 }
 
 /// What there is to tell.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 enum News {
-    Failed(Facility, Failure, Severity),
-    Back(Facility, Failure),
+    Begun(Condition),
+    Over(Condition),
 }
 
 /// Keeps the journal in a thread of its own until the process ends: the lead core may take its time to answer.
@@ -31,10 +34,11 @@ pub fn start(gateway: Arc<Gateway>) -> Result<()> {
     let keep = move || {
         let mut journal = Journal::default();
         loop {
-            // A silent lead core is told by the watch over the cores.
+            // A silent core is told by the watch over the cores.
             if let Some(view) = gateway.facilities(&mut Vec::new()) {
-                journal.compare(&view.alarms).into_iter().for_each(|news| tell(&gateway, news));
+                journal.compare(gateway.conditions_of(&view)).iter().for_each(tell);
             }
+            gateway.losses().iter().for_each(|loss| tracing::warn!("{loss}"));
             std::thread::park_timeout(EVERY);
         }
     };
@@ -42,47 +46,74 @@ pub fn start(gateway: Arc<Gateway>) -> Result<()> {
     Ok(())
 }
 
+impl Gateway {
+    /// Calls lost since this was asked last, in words: one line for each facility and reason.
+    fn losses(&self) -> Vec<String> {
+        let Some((_, Answer::Losses(list))) = self.ask(&[self.cores.plan.lead()], &Ask::Losses, &mut Vec::new()).pop() else {
+            return Vec::new();
+        };
+        let topology = &self.cores.plan.topology;
+        let mut sums: BTreeMap<(Facility, u16), (u32, u32, SpanIndex)> = BTreeMap::new();
+        for LossView { span, reason, connections } in list {
+            let t3 = topology.span(span).and_then(|span| span.t3);
+            let sum = sums.entry((t3.map_or(Facility::Span(span), Facility::T3), reason)).or_insert((0, 0, span));
+            (sum.0, sum.1) = (sum.0 + connections, sum.1 + 1);
+        }
+        let line = |((facility, reason), (connections, spans, span)): ((Facility, u16), (u32, u32, SpanIndex))| {
+            let facility = if spans == 1 { Facility::Span(span) } else { facility };
+            let calls = if connections == 1 { "1 call lost".to_owned() } else { format!("{connections} calls lost") };
+            let reason = mgcp::reason_text(reason);
+            format!("{}: {calls} ({reason})", facility_name(topology, facility))
+        };
+        sums.into_iter().map(line).collect()
+    }
+}
+
 impl Journal {
-    /// What is new in `alarms`. A span that fails because its T3 does is told with the T3.
-    fn compare(&mut self, alarms: &[Alarm]) -> Vec<News> {
-        let now: BTreeMap<_, _> = alarms.iter().filter(|alarm| !alarm.covered).map(|alarm| (alarm.facility, alarm)).collect();
-        let mut news: Vec<_> =
-            self.failed.iter().filter(|(facility, _)| !now.contains_key(facility)).map(|(f, why)| News::Back(*f, *why)).collect();
-        let fresh = now.values().filter(|alarm| self.failed.get(&alarm.facility) != Some(&alarm.failure));
-        news.extend(fresh.map(|alarm| News::Failed(alarm.facility, alarm.failure, alarm.severity)));
-        self.failed = now.values().map(|alarm| (alarm.facility, alarm.failure)).collect();
+    /// What is new in `list`. What another condition explains is told with that one.
+    fn compare(&mut self, list: Vec<Condition>) -> Vec<News> {
+        let key = |condition: &Condition| (condition.name.clone(), condition.kind);
+        let now: BTreeMap<_, _> = list.into_iter().filter(|condition| !condition.explained).map(|c| (key(&c), c)).collect();
+        let mut news: Vec<_> = self.told.iter().filter(|(key, _)| !now.contains_key(key)).map(|(_, c)| News::Over(c.clone())).collect();
+        let fresh = now.iter().filter(|(key, condition)| self.told.get(key).is_none_or(|told| told.what != condition.what));
+        news.extend(fresh.map(|(_, condition)| News::Begun(condition.clone())));
+        self.told = now;
         news
     }
 }
 
-fn tell(gateway: &Gateway, news: News) {
-    let name = |facility| facility_name(&gateway.cores.plan.topology, facility);
+fn tell(news: &News) {
     match news {
-        News::Failed(facility, failure, Severity::Minor) => tracing::warn!("{}: {}", name(facility), failure.name()),
-        News::Failed(facility, failure, _) => tracing::error!("{}: {}", name(facility), failure.name()),
-        News::Back(facility, failure) => tracing::info!("{}: {} is over", name(facility), failure.name()),
+        News::Begun(Condition { name, what, severity: Severity::Minor, .. }) => tracing::warn!("{name}: {what}"),
+        News::Begun(Condition { name, what, .. }) => tracing::error!("{name}: {what}"),
+        News::Over(Condition { name, over, .. }) => tracing::info!("{name}: {over}"),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proto::base::Time;
-    use crate::proto::trunk::{SpanIndex, T3Index};
 
     #[test]
-    fn each_alarm_is_told_once_and_its_end() {
-        let alarm = |facility, failure, covered| Alarm { facility, failure, since: Time::ZERO, severity: Severity::Major, covered };
-        let (t3, t1) = (Facility::T3(T3Index(0)), Facility::Span(SpanIndex(3)));
+    fn each_condition_is_told_once_and_its_end() {
+        let failure = |name: &str, what: &str, explained| Condition {
+            name: name.into(),
+            kind: "failure",
+            severity: Severity::Major,
+            what: what.into(),
+            over: format!("{what} is over"),
+            since: None,
+            explained,
+        };
         let mut journal = Journal::default();
-        let both = [alarm(t3, Failure::LossOfSignal, false), alarm(t1, Failure::Ais, true)];
-        assert_eq!(journal.compare(&both), [News::Failed(t3, Failure::LossOfSignal, Severity::Major)]);
-        assert_eq!(journal.compare(&both), []);
-        let left = [alarm(t1, Failure::Ais, false)];
-        let expected = [News::Back(t3, Failure::LossOfSignal), News::Failed(t1, Failure::Ais, Severity::Major)];
-        assert_eq!(journal.compare(&left), expected);
-        let worse = [alarm(t1, Failure::LossOfSignal, false)];
-        assert_eq!(journal.compare(&worse), [News::Failed(t1, Failure::LossOfSignal, Severity::Major)]);
-        assert_eq!(journal.compare(&[]), [News::Back(t1, Failure::LossOfSignal)]);
+        let (t3, t1) = (failure("ds/ds3-1", "los", false), failure("ds/ds3-1/ds1-4", "ais", true));
+        assert_eq!(journal.compare(vec![t3.clone(), t1.clone()]), [News::Begun(t3.clone())]);
+        assert_eq!(journal.compare(vec![t3.clone(), t1.clone()]), []);
+        let alone = Condition { explained: false, ..t1 };
+        assert_eq!(journal.compare(vec![alone.clone()]), [News::Over(t3), News::Begun(alone.clone())]);
+        let worse = Condition { what: "los".into(), ..alone.clone() };
+        let draining = Condition { kind: "draining", ..alone };
+        assert_eq!(journal.compare(vec![worse.clone(), draining.clone()]), [News::Begun(draining.clone()), News::Begun(worse.clone())]);
+        assert_eq!(journal.compare(vec![]), [News::Over(draining), News::Over(worse)]);
     }
 }

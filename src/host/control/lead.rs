@@ -1,15 +1,14 @@
 //! What only the lead core knows and does: administrative state, failures of facilities, restart messages, the end of the gateway.
 
 use super::Gateway;
-use super::names::facility_name;
 use super::protocol::{Failure, How};
-use super::view::{AlarmRow, RestartRow};
+use super::view::RestartRow;
 use crate::proto::aggregate::{PATTERN_NAME_MAX, Pattern};
 use crate::proto::base::{EndpointIndex, Time};
-use crate::proto::core::{Administration, Answer, Ask, FacilitiesView};
+use crate::proto::core::{Administration, Answer, Ask, FacilitiesView, ShutdownView};
 use crate::proto::plan::Plan;
-use crate::proto::restart::{Admin, Alarm, AnnouncementState, AnnouncementView, BlockHow, EndpointView, Severity};
-use crate::proto::trunk::{Facility, Selection};
+use crate::proto::restart::{Admin, AnnouncementState, AnnouncementView, BlockHow, EndpointView};
+use crate::proto::trunk::Selection;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -53,7 +52,13 @@ impl Gateway {
         let until = self.clock.now() + self.config().timers.shutdown_grace + SHUTDOWN_MARGIN;
         while self.clock.now() < until {
             match self.cores.ask(self.cores.plan.lead(), Ask::Shutdown, self.config().limits.stall_alarm) {
-                Ok(Answer::Shutdown(true)) => return tracing::info!("shutdown: everything is said"),
+                Ok(Answer::Shutdown(ShutdownView { complete: true, untold })) if untold.is_empty() => {
+                    return tracing::info!("shutdown: every agent has confirmed that the gateway is out of service");
+                }
+                Ok(Answer::Shutdown(ShutdownView { complete: true, untold })) => {
+                    let names: Vec<_> = untold.into_iter().map(|(agent, port)| self.agent_name(agent, port)).collect();
+                    return tracing::warn!("shutdown: not confirmed by {}", names.join(", "));
+                }
                 Ok(_) => std::thread::park_timeout(SHUTDOWN_POLL),
                 Err(silent) => return tracing::error!("shutdown: {silent}"),
             }
@@ -78,7 +83,7 @@ impl Gateway {
     }
 
     fn administer(&self, order: Administration) -> Result<(), Failure> {
-        self.order(self.cores.plan.lead(), Ask::Administer(order))
+        self.order(self.cores.plan.lead(), Ask::Administer(order)).map(drop)
     }
 
     fn counted(&self, selection: &Selection) -> String {
@@ -95,28 +100,6 @@ pub fn admin_word(admin: Admin) -> &'static str {
         Admin::Unblocked => "unblocked",
         Admin::Leaving(_) => "leaving",
         Admin::Blocked => "blocked",
-    }
-}
-
-/// A failed facility.
-pub fn alarm_row(plan: &Plan, now: Time, alarm: &Alarm) -> AlarmRow {
-    let below = match (alarm.facility, alarm.covered) {
-        (Facility::Span(_), true) => " (explained by its T3)",
-        _ => "",
-    };
-    AlarmRow {
-        name: facility_name(&plan.topology, alarm.facility),
-        severity: severity_word(alarm.severity).into(),
-        what: format!("{}{below}", alarm.failure.name()),
-        age_s: now.since(alarm.since).as_secs(),
-    }
-}
-
-fn severity_word(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Minor => "minor",
-        Severity::Major => "major",
-        Severity::Critical => "critical",
     }
 }
 
@@ -141,15 +124,9 @@ pub fn restart_row(plan: &Plan, now: Time, view: &AnnouncementView, port: u16) -
     }
 }
 
-fn pattern_name(plan: &Plan, pattern: &Pattern) -> String {
+/// The name of endpoints as an agent is told it.
+pub fn pattern_name(plan: &Plan, pattern: &Pattern) -> String {
     let mut name = [0; PATTERN_NAME_MAX];
     let length = pattern.write_name(&plan.topology, &mut name);
     String::from_utf8_lossy(name.get(..length).unwrap_or_default()).into_owned()
-}
-
-/// A restart message that is refused for good: somebody has to look at the agent.
-pub fn refused_row(agent: &str, row: &RestartRow) -> Option<AlarmRow> {
-    let code = row.reply.filter(|_| row.state == "refused")?;
-    let what = format!("{agent} refused the {} of {} endpoints with {code}", row.method, row.endpoints);
-    Some(AlarmRow { name: row.name.clone(), severity: "major".into(), what, age_s: row.sent_s.unwrap_or(0) })
 }

@@ -3,8 +3,8 @@
 use super::names::{self, endpoint_name, facility_name};
 use super::protocol::{Failure, FailureKind, What};
 use super::view::{
-    AgentRow, AlarmRow, Body, ConnectionRow, CoreLoad, CoreRow, CounterRow, Counters, EndpointRow, HistoryRow, List, OwnRow, Quantiles,
-    Row, SpanRow, SpanUsage, TimesRow, Transactions,
+    AgentRow, Body, ConnectionRow, CoreLoad, CoreRow, CounterRow, Counters, EndpointRow, HistoryRow, List, OwnRow, Quantiles, Row, SpanRow,
+    SpanUsage, TimesRow, Transactions,
 };
 use super::{Gateway, lead};
 use crate::config::{self, Sources};
@@ -30,7 +30,10 @@ impl Gateway {
         Ok(match what {
             What::Cores => Body::Cores(pick(self.core_rows(silent), name, state)?),
             What::Spans => Body::Spans(pick(self.span_rows(silent), name, state)?),
-            What::Alarms => Body::Alarms(pick(self.alarm_rows(silent), name, state)?),
+            What::Alarms => {
+                let now = self.clock.now();
+                Body::Alarms(pick(self.conditions(silent).iter().map(|condition| condition.row(now)).collect(), name, state)?)
+            }
             What::Endpoints => Body::Endpoints(self.endpoints(name, state, silent)?),
             What::Endpoint => Body::Endpoint(Box::new(self.endpoint(name, silent)?)),
             What::Connections => Body::Connections(self.connections(name, state, silent)?),
@@ -131,25 +134,6 @@ impl Gateway {
             span_row(plan, facility, usage, &states, facilities.as_ref())
         };
         in_order(plan).into_iter().map(row).collect()
-    }
-
-    /// Cores that are silent, facilities that failed, restart messages an agent refused.
-    fn alarm_rows(&self, silent: &mut Vec<u8>) -> Vec<AlarmRow> {
-        let (config, now) = (self.config(), self.clock.now());
-        let mut rows = Vec::new();
-        for (core, silence) in self.cores.stalled(now, config.limits.stall_alarm) {
-            let what = format!("silent for {} ms: what it owns is not served", silence.as_millis());
-            rows.push(AlarmRow { name: format!("core {}", core.0), severity: "critical".into(), what, age_s: silence.as_secs() });
-        }
-        if let Some(view) = self.facilities(silent) {
-            rows.extend(view.alarms.iter().map(|alarm| lead::alarm_row(&self.cores.plan, now, alarm)));
-            for (announcement, agent, port) in &view.announcements {
-                let row = lead::restart_row(&self.cores.plan, now, announcement, *port);
-                let agent = config.agents.get(usize::from(agent.0)).map_or("an agent", |agent| &agent.name);
-                rows.extend(lead::refused_row(agent, &row));
-            }
-        }
-        rows
     }
 
     /// The endpoints a name stands for, or those whose names fit a pattern.

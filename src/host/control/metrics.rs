@@ -5,6 +5,7 @@
 //! connections from holding up a collector. (A general server has a thread for every connection and no deadlines.)
 
 use super::Gateway;
+use super::conditions::Condition;
 use super::guests::{self, Service};
 use super::protocol::is_retried;
 use crate::host::clock::Clock;
@@ -189,6 +190,7 @@ impl Collector for Metrics {
         self.encode_times(&mut encoder)?;
         self.encode_signs(&mut encoder)?;
         self.encode_loads(&mut encoder)?;
+        self.encode_conditions(&mut encoder)?;
         self.encode_gateway(&mut encoder)
     }
 }
@@ -245,6 +247,16 @@ impl Metrics {
         gauges(encoder, "history_bytes_limit", "The most bytes that can be", each(|row| row.bytes_limit as f64))?;
         let unanswered = histories.iter().map(|row| (row.core, own.iter().filter(|own| own.core == row.core).count() as f64));
         gauges(encoder, "own_unanswered", "Commands of the gateway that wait for a response", unanswered)
+    }
+
+    /// What `show alarms` lists.
+    fn encode_conditions(&self, encoder: &mut DescriptorEncoder) -> fmt::Result {
+        let conditions = self.0.conditions(&mut Vec::new());
+        let labels = |condition: &Condition| {
+            [("name", condition.name.clone()), ("kind", condition.kind.to_owned()), ("severity", condition.severity_word().to_owned())]
+        };
+        let values = conditions.iter().map(|condition| (labels(condition), ConstGauge::new(1u64)));
+        family(encoder, "alarm", "1 for each alarm there is", values)
     }
 
     fn encode_gateway(&self, encoder: &mut DescriptorEncoder) -> fmt::Result {

@@ -30,8 +30,12 @@ impl Gateway {
 
     fn free(&self, endpoint: EndpointIndex) -> Result<String, Failure> {
         let plan = &self.cores.plan;
-        self.order(plan.owner(endpoint), Ask::Free(endpoint))?;
-        Ok(format!("{} is free: its connections ended, its request is forgotten", names::endpoint_name(&plan.topology, endpoint)))
+        let ended = match self.order(plan.owner(endpoint), Ask::Free(endpoint))? {
+            Answer::Freed(1) => "1 connection ended".to_owned(),
+            Answer::Freed(count) => format!("{count} connections ended"),
+            _ => "its connections ended".to_owned(),
+        };
+        Ok(format!("{} is free: {ended}, its request is forgotten", names::endpoint_name(&plan.topology, endpoint)))
     }
 
     fn simulate(&self, order: Sim) -> Result<String, Failure> {
@@ -127,14 +131,14 @@ impl Gateway {
 
     /// An order to the card of every core that owns endpoints: the first refusal is told.
     fn order_cards(&self, order: CardOrder) -> Result<(), Failure> {
-        self.cores.plan.owners.iter().try_for_each(|&core| self.order(core, Ask::Card(order)))
+        self.cores.plan.owners.iter().try_for_each(|&core| self.order(core, Ask::Card(order)).map(drop))
     }
 
     /// An order to one core.
-    pub(super) fn order(&self, core: CoreId, ask: Ask) -> Result<(), Failure> {
+    pub(super) fn order(&self, core: CoreId, ask: Ask) -> Result<Answer, Failure> {
         match self.cores.ask(core, ask, self.config().limits.stall_alarm) {
             Ok(Answer::Refused(why)) => Err(Failure::new(FailureKind::Refused, why)),
-            Ok(_) => Ok(()),
+            Ok(answer) => Ok(answer),
             Err(silent) => Err(Failure::new(FailureKind::Silent, format!("{silent}; the order may be carried out when it goes on"))),
         }
     }

@@ -70,6 +70,28 @@ impl Request {
     }
 }
 
+/// As an operator would type it.
+impl std::fmt::Display for Request {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Request::Show { what, .. } => write!(f, "show {what:?}"),
+            Request::Block { name, how: How::Idle } => write!(f, "block {name}"),
+            Request::Block { name, how: How::Graceful(seconds) } => write!(f, "block {name} --graceful {seconds}"),
+            Request::Block { name, how: How::Force } => write!(f, "block {name} --force"),
+            Request::Unblock { name } => write!(f, "unblock {name}"),
+            Request::Free { name } => write!(f, "free {name}"),
+            Request::Drain { on: true } => f.write_str("drain"),
+            Request::Drain { on: false } => f.write_str("drain --off"),
+            Request::Sim(Sim::Alarm { facility, defect, now }) => {
+                write!(f, "sim alarm {facility} {defect}{}", if *now { " --now" } else { "" })
+            }
+            Request::Sim(order) => write!(f, "sim {}", serde_json::to_string(order).unwrap_or_default()),
+            Request::Reload { dry_run: false } => f.write_str("reload"),
+            Request::Reload { dry_run: true } => f.write_str("reload --dry-run"),
+        }
+    }
+}
+
 /// What the far end of a channel is ordered to do.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]

@@ -85,23 +85,41 @@ fn answer(gateway: &Gateway, stream: &UnixStream, line: &[u8]) -> Response {
     let mut silent = Vec::new();
     let done = serde_json::from_slice(line)
         .map_err(|error| Failure::new(FailureKind::BadRequest, format!("not a request: {error}")))
-        .and_then(|request: Request| permit(gateway, stream, &request).map(|()| request))
-        .and_then(|request| gateway.answer(request, &mut silent));
+        .and_then(|request: Request| {
+            let order = request.changes().then(|| request.to_string());
+            let peer = socket::peer(stream);
+            let done = permit(gateway, &peer, &request).and_then(|()| gateway.answer(request, &mut silent));
+            if let Some(order) = order {
+                log(&peer, &order, &done);
+            }
+            done
+        });
     let body = done.unwrap_or_else(Body::Error);
     response(gateway, silent, body)
 }
 
 /// Changes are for the owner of the socket and for root.
-fn permit(gateway: &Gateway, stream: &UnixStream, request: &Request) -> Result<(), Failure> {
+fn permit(gateway: &Gateway, peer: &std::io::Result<u32>, request: &Request) -> Result<(), Failure> {
     if !request.changes() {
         return Ok(());
     }
-    let peer = socket::peer(stream).map_err(|error| Failure::new(FailureKind::NotPermitted, format!("who asks is not known: {error}")))?;
+    let unknown = |error| Failure::new(FailureKind::NotPermitted, format!("who asks is not known: {error}"));
+    let peer = *peer.as_ref().map_err(unknown)?;
     if may_change(peer, gateway.owner) {
-        tracing::info!("operator (user {peer}): {request:?}");
         return Ok(());
     }
     Err(Failure::new(FailureKind::NotPermitted, format!("user {peer} may look only; changes are for user {}", gateway.owner)))
+}
+
+/// One line for each order: who, what, and what came of it.
+fn log(peer: &std::io::Result<u32>, order: &str, done: &Result<Body, Failure>) {
+    let who = peer.as_ref().map_or("unknown".to_owned(), ToString::to_string);
+    match done {
+        Ok(Body::Done(outcome)) => tracing::info!("operator {who}: {order}: {outcome}"),
+        Ok(Body::Reload(reload)) => tracing::info!("operator {who}: {order}: {} settings changed", reload.changes.len()),
+        Ok(_) => tracing::info!("operator {who}: {order}: done"),
+        Err(failure) => tracing::warn!("operator {who}: {order}: refused: {}", failure.message.replace('\n', "; ")),
+    }
 }
 
 fn may_change(peer: u32, owner: u32) -> bool {

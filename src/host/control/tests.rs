@@ -316,7 +316,8 @@ fn blocking_and_failing_are_apart() {
     let Body::Spans(spans) = operator.show(What::Spans, None, Some("down")) else { panic!() };
     assert_eq!(spans.rows.iter().map(|row| (&*row.name, &*row.administrative)).collect::<Vec<_>>(), [("ds/ds1-1", "mixed")]);
     let Body::Alarms(alarms) = operator.show(What::Alarms, None, None) else { panic!() };
-    assert_eq!(alarms.rows.iter().map(|row| (&*row.name, &*row.severity, &*row.what)).collect::<Vec<_>>(), [("ds/ds1-1", "major", "los")]);
+    let rows: Vec<_> = alarms.rows.iter().map(|row| (&*row.name, &*row.severity, &*row.what)).collect();
+    assert_eq!(rows, [("ds/ds1-1", "major", "los"), ("ds/ds1-1", "minor", "12 of 24 endpoints blocked by an operator")]);
     operator.done(&alarm("ds/ds1-1", "clear"));
     operator.endpoints("down", 0);
     operator.endpoints("out", 12);
@@ -403,6 +404,38 @@ fn a_silent_core_is_told_and_the_others_still_answer() {
     let Body::Alarms(alarms) = operator.show(What::Alarms, None, None) else { panic!() };
     assert_eq!((&*alarms.rows[0].name, &*alarms.rows[0].severity), (&*format!("core {other}"), "critical"));
     assert!(matches!(operator.show(What::Cores, None, Some("silent")), Body::Cores(list) if list.rows.len() == 1));
+}
+
+#[test]
+fn what_is_not_as_usual_shows_as_an_alarm() {
+    let mut config = config(2);
+    (config.timers.max1, config.timers.max2) = (0, 1);
+    let (scratch, machines) = (Scratch::new(), Machines::start(config));
+    let (_control, operator) = machines.control(&scratch, None);
+    let agent = machines.config.agents[0].name.clone();
+    let alarms = || {
+        let Body::Alarms(alarms) = operator.show(What::Alarms, None, None) else { panic!() };
+        alarms.rows.into_iter().map(|row| (row.name, row.kind, row.severity)).collect::<Vec<_>>()
+    };
+    let until = |wanted: &[(&str, &str, &str)]| {
+        let wanted: Vec<_> = wanted.iter().map(|(a, b, c)| (a.to_string(), b.to_string(), c.to_string())).collect();
+        let reached = (0..1000).any(|_| {
+            std::thread::park_timeout(Duration::from_millis(5));
+            alarms() == wanted
+        });
+        assert!(reached, "{:?} instead of {wanted:?}", alarms());
+    };
+    // Nobody answers here.
+    let silent = (&*agent, "agent-silent", "major");
+    until(&[silent]);
+    operator.done(&Request::Drain { on: true });
+    until(&[silent, ("gateway", "draining", "minor")]);
+    operator.done(&Request::Drain { on: false });
+    operator.done(&Request::Block { name: "ds/ds1-1".into(), how: How::Force });
+    operator.done(&Request::Block { name: "ds/ds1-2/3".into(), how: How::Force });
+    until(&[silent, ("ds/ds1-1", "blocked", "minor"), ("ds/ds1-2", "blocked", "minor")]);
+    operator.done(&Request::Unblock { name: "*".into() });
+    until(&[silent]);
 }
 
 #[test]

@@ -210,14 +210,16 @@ impl Row for SpanRow {
 /// Something that is wrong.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct AlarmRow {
-    /// A facility, or `core 2`.
+    /// A facility, a name of endpoints, an agent, `core 2`, or `gateway`.
     pub name: String,
+    /// `failure`, `agent-silent`, `restart-refused`, `draining`, `blocked` or `core-silent`.
+    pub kind: String,
     /// `critical`, `major` or `minor`.
     pub severity: String,
     /// What, in words.
     pub what: String,
-    /// For how long, in seconds.
-    pub age_s: u64,
+    /// For how long, in seconds, where that is known.
+    pub age_s: Option<u64>,
 }
 
 impl Row for AlarmRow {

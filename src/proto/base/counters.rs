@@ -159,6 +159,8 @@ counters! {
     GatewayDlcxSent = "gateway_dlcx_sent",
     /// Connections that ended because their endpoint went out of service.
     ConnectionsLost = "connections_lost",
+    /// Connections that ended because an operator cleared their endpoint.
+    ConnectionsFreed = "connections_freed",
     /// Redirections (N:) to an address that is no configured agent; refused.
     RedirectRefused = "redirect_refused",
     /// Card orders refused by the card.

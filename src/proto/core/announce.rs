@@ -6,12 +6,12 @@ use super::media::Covered;
 use super::outside::{Frames, Outside, Turn};
 use super::{Core, Envelope, JobId};
 use crate::proto::aggregate::Pattern;
-use crate::proto::base::{AgentId, EndpointIndex, EndpointRange, Time, TransactionId};
+use crate::proto::base::{AgentId, Counter, EndpointIndex, EndpointRange, Time, TransactionId};
 use crate::proto::codec::mgcp::Writer;
 use crate::proto::endpoint::{Announcement as Told, EntityId, RestartMethod, Service};
 use crate::proto::mgcp::{self, Outcome, Restart, delete, event};
-use crate::proto::plan::Plan;
-use crate::proto::trunk::Cursor;
+use crate::proto::plan::{AgentSettings, Plan};
+use crate::proto::trunk::{Cursor, SpanIndex};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -195,6 +195,7 @@ impl Core {
     /// From the lead core: the service state of endpoints. Going out of service ends their connections, with a DeleteConnection each
     /// when the agent wants that (G-RSI-04, G-DLX-06); coming back they are in the state after a restart, which is not announced yet.
     pub(super) fn handle_service<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, range: EndpointRange, service: Service) {
+        let mut lost: Vec<(SpanIndex, u32)> = Vec::new();
         for endpoint in range.iter() {
             let Some(state) = self.calls.endpoints.get_mut(endpoint) else { continue };
             let before = std::mem::replace(&mut state.service, service);
@@ -203,7 +204,15 @@ impl Core {
             }
             if before.in_service && !service.in_service {
                 self.abort_at(turn, endpoint, Covered::Call(None));
-                self.lose_connections(turn, endpoint, service.reason);
+                // The RestartInProgress says that they are gone; an agent may want to be told of each as well.
+                let told = |agent: &AgentSettings| agent.delete_on_failure;
+                let count = self.take_connections(turn, endpoint, service.reason, told);
+                if let (Some(span), true) = (self.plan.topology.span_of(endpoint), count > 0) {
+                    match lost.last_mut() {
+                        Some((last, sum)) if *last == span => *sum += count,
+                        _ => lost.push((span, count)),
+                    }
+                }
                 event::silence(&mut self.calls, turn.now, endpoint);
             }
             if !before.in_service && service.in_service {
@@ -215,7 +224,25 @@ impl Core {
             self.calls.endpoints.refresh_idle(endpoint);
             self.note_idle(turn, endpoint);
         }
+        for (span, count) in lost {
+            self.counters.add_many(Counter::ConnectionsLost, u64::from(count));
+            self.must_tell(turn, self.plan.lead(), Envelope::Lost { span, count, reason: service.reason });
+        }
         self.note_calls(turn);
+    }
+
+    /// An operator clears an endpoint: what it does ends, and it is as after a restart. How many connections it had; the agent is
+    /// told of each, because nothing else tells it (RFC 3435 2.3.8).
+    pub(super) fn free<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, endpoint: EndpointIndex) -> u32 {
+        self.abort_at(turn, endpoint, Covered::Call(None));
+        let freed = self.take_connections(turn, endpoint, MANUAL_INTERVENTION, |_| true);
+        self.counters.add_many(Counter::ConnectionsFreed, u64::from(freed));
+        let in_service = self.calls.endpoints.get(endpoint).is_some_and(|state| state.service.in_service);
+        self.calls.card.reset_line(turn.now, endpoint, in_service);
+        self.reset(turn, endpoint);
+        self.note_idle(turn, endpoint);
+        self.note_calls(turn);
+        freed
     }
 
     /// From the lead core: the answer to a restart named another notified entity (G-NET-12).
@@ -250,15 +277,27 @@ impl Core {
         }
     }
 
-    fn lose_connections<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, endpoint: EndpointIndex, reason: u16) {
-        let Some(state) = self.calls.endpoints.get(endpoint) else { return };
+    /// Takes all connections of an endpoint down, and tells its agent of each when it is to be told: how many there were.
+    fn take_connections<F: Frames, O: Outside>(
+        &mut self,
+        turn: &mut Turn<'_, F, O>,
+        endpoint: EndpointIndex,
+        reason: u16,
+        is_told: impl Fn(&AgentSettings) -> bool,
+    ) -> u32 {
+        let Some(state) = self.calls.endpoints.get(endpoint) else { return 0 };
+        let mut taken = 0;
         for slot in state.connection_slots() {
             let Some(connection) = self.calls.endpoints.connections.get(slot).copied() else { continue };
             let report = delete::disconnect(&mut self.calls, turn.now, slot);
             if !connection.pending {
-                self.counters.add(crate::proto::base::Counter::ConnectionsLost);
-                self.send_delete(turn.now, &connection, &report, reason);
+                taken += 1;
+                self.send_delete(turn.now, &connection, &report, reason, &is_told);
             }
         }
+        taken
     }
 }
+
+/// Reason code: manual intervention (RFC 3435 2.5).
+const MANUAL_INTERVENTION: u16 = 904;

@@ -5,7 +5,7 @@ use crate::proto::aggregate::Pattern;
 use crate::proto::base::{AgentId, EndpointIndex, EndpointRange, FrameRef, TransactionId};
 use crate::proto::endpoint::{ConnectionId, Service};
 use crate::proto::mgcp::Created;
-use crate::proto::trunk::{Defect, Facility};
+use crate::proto::trunk::{Defect, Facility, SpanIndex};
 use std::net::{IpAddr, SocketAddr};
 
 /// One protocol message inside a received frame.
@@ -194,6 +194,15 @@ pub enum Envelope {
     Idle {
         /// Which.
         range: EndpointRange,
+    },
+    /// To the lead core: connections were lost because endpoints went out of service.
+    Lost {
+        /// The span of the endpoints.
+        span: SpanIndex,
+        /// How many connections.
+        count: u32,
+        /// Why, 900..=905.
+        reason: u16,
     },
     /// To the lead core: a card sees a defect come or go.
     Defect {

@@ -5,6 +5,7 @@
 //! they were first named.
 
 use super::announce::{Announcement, Stage};
+use super::lead_view::{LossView, ShutdownView};
 use super::outside::{Frames, Outside, Turn};
 use super::own::Purpose;
 use super::settle::{Ordered, Settling, Verdict};
@@ -14,9 +15,10 @@ use crate::proto::codec::mgcp::NotifiedEntity;
 use crate::proto::endpoint::{RestartMethod, Service};
 use crate::proto::mgcp::{self, Restart};
 use crate::proto::plan::{Plan, Settings};
-use crate::proto::restart::{self, Action, Activity, BlockHow, Coordinator, Event, Handle, Outcome};
+use crate::proto::restart::{self, Action, Activity, AnnouncementState, AnnouncementView, BlockHow, Coordinator, Event, Handle, Outcome};
 use crate::proto::transaction::outgoing;
-use crate::proto::trunk::{Defect, Facility, IntegrationTimes, Selection};
+use crate::proto::trunk::{Defect, Facility, IntegrationTimes, Selection, SpanIndex};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 /// How long the answers to the last RestartInProgress are waited for at shutdown.
@@ -44,10 +46,14 @@ pub(super) struct Lead {
     coordinator: Coordinator,
     /// The groups of the coordinator, by number.
     groups: Vec<(AgentId, u16)>,
+    /// For each: since when it leaves RestartInProgress commands without an answer.
+    unanswering: Vec<Option<Time>>,
     /// RestartInProgress commands that are out, by the number cores know them by.
-    out: Vec<Option<(Handle, Announcement)>>,
+    out: Vec<Option<(Handle, u16, Announcement)>>,
     /// Which of them wait for owners of their endpoints.
     pub(super) settling: Settling,
+    /// Calls lost since operators asked last, by span and reason.
+    losses: BTreeMap<(SpanIndex, u16), u32>,
     shutdown_complete: bool,
 }
 
@@ -55,13 +61,22 @@ impl Lead {
     pub fn new(plan: &Plan, settings: &Settings, rng: Rng, now: Time) -> Lead {
         let mut coordinator = Coordinator::new(now, plan.topology.clone(), coordinator_settings(plan, settings), rng);
         // The first groups are the provisioned agents.
-        let groups = (0..settings.agents.len()).map(|place| (AgentId(place as u8), 0)).collect();
+        let groups: Vec<_> = (0..settings.agents.len()).map(|place| (AgentId(place as u8), 0)).collect();
         for (span, provisioned) in plan.topology.spans().iter().zip(&plan.spans) {
             if provisioned.agent != AgentId(0) {
                 coordinator.handle(now, Event::Group { endpoints: span.endpoints, group: u16::from(provisioned.agent.0) });
             }
         }
-        let mut lead = Lead { coordinator, groups, out: Vec::new(), settling: Settling::new(plan), shutdown_complete: false };
+        let unanswering = vec![None; groups.len()];
+        let mut lead = Lead {
+            coordinator,
+            groups,
+            unanswering,
+            out: Vec::new(),
+            settling: Settling::new(plan),
+            losses: BTreeMap::new(),
+            shutdown_complete: false,
+        };
         lead.tell_forms(settings, now);
         lead
     }
@@ -79,8 +94,44 @@ impl Lead {
         &self.coordinator
     }
 
-    pub fn shutdown_complete(&self) -> bool {
-        self.shutdown_complete
+    /// How far the shutdown is.
+    pub fn shutdown_view(&self) -> ShutdownView {
+        let untold = self.shutdown_complete.then(|| self.of_groups(|view| view.state != AnnouncementState::Confirmed));
+        ShutdownView { complete: self.shutdown_complete, untold: untold.unwrap_or_default() }
+    }
+
+    /// Calls lost since this was asked last.
+    pub fn take_losses(&mut self) -> Vec<LossView> {
+        let losses = std::mem::take(&mut self.losses).into_iter();
+        losses.map(|((span, reason), connections)| LossView { span, reason, connections }).collect()
+    }
+
+    /// Agents and ports that leave RestartInProgress commands without an answer, and are still to be told something.
+    pub fn unanswering(&self) -> Vec<(AgentId, u16, Time)> {
+        let open = |view: &AnnouncementView| matches!(view.state, AnnouncementState::Waiting(_) | AnnouncementState::Outstanding);
+        let since = |(agent, port)| {
+            let place = self.groups.iter().position(|&group| group == (agent, port))?;
+            Some((agent, port, (*self.unanswering.get(place)?)?))
+        };
+        if self.unanswering.iter().all(Option::is_none) {
+            return Vec::new();
+        }
+        self.of_groups(open).into_iter().filter_map(since).collect()
+    }
+
+    /// The agents and ports of announcements like this, each once.
+    fn of_groups(&self, wanted: impl Fn(&AnnouncementView) -> bool) -> Vec<(AgentId, u16)> {
+        let mut list: Vec<_> = self.coordinator.announcements().filter(wanted).map(|view| self.group_entity(view.group)).collect();
+        list.sort_unstable();
+        list.dedup();
+        list
+    }
+
+    /// A RestartInProgress was answered, or not.
+    fn note_answer(&mut self, group: u16, unanswered_at: Option<Time>) {
+        if let Some(since) = self.unanswering.get_mut(usize::from(group)) {
+            *since = unanswered_at.map(|now| since.unwrap_or(now));
+        }
     }
 
     /// The agent and port of a group.
@@ -105,6 +156,7 @@ impl Lead {
             return u16::from(agent.0);
         }
         self.groups.push((agent, port));
+        self.unanswering.push(None);
         let group = (self.groups.len() - 1) as u16;
         if let Some(agent) = settings.agent(agent) {
             self.coordinator.handle(now, Event::Forms { group, forms: agent.forms });
@@ -114,11 +166,11 @@ impl Lead {
 
     /// The transaction of an announcement that is out.
     pub fn transaction_of(&self, handle: Handle) -> Option<TransactionId> {
-        self.out.iter().flatten().find(|(known, _)| *known == handle).map(|(_, announcement)| announcement.transaction)
+        self.out.iter().flatten().find(|(known, ..)| *known == handle).map(|(.., announcement)| announcement.transaction)
     }
 
     fn number_of(&self, handle: Handle) -> Option<u32> {
-        self.out.iter().position(|out| out.as_ref().is_some_and(|(known, _)| *known == handle)).map(|number| number as u32)
+        self.out.iter().position(|out| out.as_ref().is_some_and(|(known, ..)| *known == handle)).map(|number| number as u32)
     }
 }
 
@@ -243,7 +295,7 @@ impl Core {
                 if let Some(lead) = &mut self.lead
                     && let Some(place) = lead.out.get_mut(number)
                 {
-                    *place = Some((handle, announcement));
+                    *place = Some((handle, group, announcement));
                 }
                 self.tell_all(turn, Envelope::Announce(announcement));
             }
@@ -259,8 +311,8 @@ impl Core {
     fn withdraw<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, handle: Handle, cancel: bool) {
         if cancel && let Some(lead) = &mut self.lead {
             lead.settling.cancel(handle);
-            let found = lead.out.iter().flatten().find(|(known, _)| *known == handle);
-            if let Some((_, announcement)) = found {
+            let found = lead.out.iter().flatten().find(|(known, ..)| *known == handle);
+            if let Some((.., announcement)) = found {
                 self.outgoing.cancel(turn.now, announcement.transaction);
             }
         }
@@ -270,7 +322,7 @@ impl Core {
     fn conclude<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, handle: Handle, stage: Stage) {
         let Some(lead) = &mut self.lead else { return };
         let Some(number) = lead.number_of(handle) else { return };
-        if let Some((_, announcement)) = lead.out.get_mut(number as usize).and_then(Option::take) {
+        if let Some((.., announcement)) = lead.out.get_mut(number as usize).and_then(Option::take) {
             self.tell_all(turn, Envelope::Announce(Announcement { stage, ..announcement }));
         }
     }
@@ -290,7 +342,8 @@ impl Core {
             self.counters.add(Counter::RedirectRefused);
         }
         let Some(lead) = &mut self.lead else { return };
-        let Some(&Some((handle, _))) = lead.out.get(number as usize) else { return };
+        let Some(&Some((handle, told, _))) = lead.out.get(number as usize) else { return };
+        lead.note_answer(told, None);
         let group = named.flatten().map(|(agent, port)| lead.group(&settings, turn.now, agent, port));
         let outcome = match (outcome, group) {
             (outgoing::Outcome::Success, group) => Outcome::Success(group),
@@ -308,7 +361,10 @@ impl Core {
     /// No address of the agent answered a RestartInProgress.
     pub(super) fn restart_unanswered<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, number: u32) {
         let out = self.lead.as_ref().and_then(|lead| *lead.out.get(number as usize)?);
-        if let Some((handle, _)) = out {
+        if let Some((handle, group, _)) = out {
+            if let Some(lead) = &mut self.lead {
+                lead.note_answer(group, Some(turn.now));
+            }
             self.withdraw(turn, handle, false);
             self.lead_event(turn.now, Event::Outcome { handle, outcome: Outcome::Unanswered });
         }
@@ -359,6 +415,13 @@ impl Core {
         skip_integration: bool,
     ) {
         self.lead_event(turn.now, Event::Defect { facility, defect, on, skip_integration });
+    }
+
+    /// Connections were lost on a span.
+    pub(super) fn lead_lost(&mut self, span: SpanIndex, count: u32, reason: u16) {
+        if let Some(lead) = &mut self.lead {
+            *lead.losses.entry((span, reason)).or_default() += count;
+        }
     }
 
     /// An operator's order about service states; only the lead core takes it.

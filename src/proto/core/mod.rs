@@ -19,6 +19,7 @@ mod halves;
 mod handed;
 mod jobs;
 mod lead;
+mod lead_view;
 mod media;
 mod notify;
 mod operator;
@@ -31,9 +32,8 @@ mod settle;
 pub use announce::Announcement;
 pub use envelope::{Envelope, JobId, Message, SINGLE};
 pub use lead::Administration;
-pub use operator::{
-    Answer, Ask, ConnectionView, CoreView, EndpointView, FacilitiesView, PeerView, Request, SpanView, StateFilter, TransactionsView,
-};
+pub use lead_view::{FacilitiesView, HeldView, LossView, ShutdownView};
+pub use operator::{Answer, Ask, ConnectionView, CoreView, EndpointView, PeerView, Request, SpanView, StateFilter, TransactionsView};
 pub use outside::{Frames, Handled, Origin, Outside, Turn, Work};
 
 use crate::proto::base::{AgentId, CoreId, Counter, Counters, NameKey, Rng, Time};
@@ -340,6 +340,7 @@ impl Core {
             Envelope::Entity { range, agent, port } => self.lead_entity(turn, range, agent, port),
             Envelope::Calls { count } => self.lead_calls(turn, from, count),
             Envelope::Idle { range } => self.lead_idle(turn, range),
+            Envelope::Lost { span, count, reason } => self.lead_lost(span, count, reason),
             Envelope::Defect { facility, defect, on, at_once } => self.lead_defect(turn, facility, defect, on, at_once),
             Envelope::NotifiedEntity { pattern, agent, port } => self.handle_notified_entity(&pattern, agent, port),
             Envelope::Drain { on } => {

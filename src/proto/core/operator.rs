@@ -3,18 +3,17 @@
 
 use super::Core;
 use super::lead::Administration;
-use super::media::Covered;
+use super::lead_view::{FacilitiesView, LossView, ShutdownView};
 use super::outside::{Frames, Outside, Turn};
-use crate::proto::base::{AgentId, EndpointIndex, EndpointRange, Time};
+use crate::proto::base::{AgentId, EndpointIndex, Time};
 use crate::proto::endpoint::{Announcement as Told, Connection, ConnectionSlot, Endpoint, Law, Remote, Service};
-use crate::proto::mgcp::delete;
 use crate::proto::restart;
 use crate::proto::transaction::history;
 use crate::proto::transaction::outgoing::Outstanding;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use crate::proto::trunk::{CardOrder, Cursor, Facility, MediaReport, Selection, SpanIndex};
+use crate::proto::trunk::{CardOrder, Cursor, MediaReport, Selection, SpanIndex};
 
 /// A question or an order, with the answer as far as it is there.
 #[derive(Debug)]
@@ -23,13 +22,15 @@ pub struct Request {
     pub ask: Ask,
     /// The answer so far.
     pub answer: Answer,
-    cursor: Cursor,
+    pub(super) cursor: Cursor,
+    /// The next announcement and endpoint of an answer about facilities.
+    pub(super) position: (u32, u32),
 }
 
 impl Request {
     /// A request nobody has worked on.
     pub fn new(ask: Ask) -> Request {
-        Request { ask, answer: Answer::Done, cursor: Cursor::default() }
+        Request { ask, answer: Answer::Done, cursor: Cursor::default(), position: (0, 0) }
     }
 }
 
@@ -58,6 +59,8 @@ pub enum Ask {
     States(Selection),
     /// The lead core: facilities, alarms and announcements.
     Facilities,
+    /// The lead core: calls that were lost since this was asked last.
+    Losses,
 }
 
 /// Endpoints in which state.
@@ -78,6 +81,8 @@ pub enum StateFilter {
 pub enum Answer {
     /// Done, nothing to tell.
     Done,
+    /// An endpoint was cleared: connections that ended.
+    Freed(u32),
     /// It cannot be done, in words.
     Refused(&'static str),
     /// Endpoints.
@@ -90,12 +95,14 @@ pub enum Answer {
     Transactions(TransactionsView),
     /// The core.
     Core(CoreView),
-    /// Whether all that has to be said before the end is said.
-    Shutdown(bool),
+    /// How far the shutdown is.
+    Shutdown(ShutdownView),
     /// States of endpoints.
     States(Vec<(EndpointIndex, restart::EndpointView)>),
     /// Facilities.
     Facilities(FacilitiesView),
+    /// Lost calls.
+    Losses(Vec<LossView>),
 }
 
 /// One endpoint.
@@ -175,17 +182,6 @@ pub struct PeerView {
     pub rate: Option<u64>,
     /// The address that was heard from last.
     pub heard: Option<IpAddr>,
-}
-
-/// What the restart coordinator knows of facilities.
-#[derive(Clone, Debug)]
-pub struct FacilitiesView {
-    /// Every facility with its line status word (dsx1LineStatus, dsx3LineStatus).
-    pub facilities: Vec<(Facility, u32)>,
-    /// What has failed.
-    pub alarms: Vec<restart::Alarm>,
-    /// What was announced, and to whom: the agent and its port, 0 for the provisioned addresses.
-    pub announcements: Vec<(restart::AnnouncementView, AgentId, u16)>,
 }
 
 /// How a core is.
@@ -270,13 +266,7 @@ impl Core {
                 true
             }
             Ask::Free(endpoint) => {
-                let endpoint = *endpoint;
-                self.abort_at(turn, endpoint, Covered::Call(None));
-                delete::disconnect_all(&mut self.calls, turn.now, endpoint, None);
-                let in_service = self.calls.endpoints.get(endpoint).is_some_and(|state| state.service.in_service);
-                self.calls.card.reset_line(turn.now, endpoint, in_service);
-                self.reset(turn, endpoint);
-                self.note_calls(turn);
+                request.answer = Answer::Freed(self.free(turn, *endpoint));
                 true
             }
             Ask::Card(order) => {
@@ -290,44 +280,14 @@ impl Core {
                 self.administer(turn, order);
                 true
             }
+            Ask::Losses => {
+                request.answer = Answer::Losses(self.lead.as_mut().map(|lead| lead.take_losses()).unwrap_or_default());
+                true
+            }
             Ask::Shutdown | Ask::States(_) | Ask::Facilities => self.lead_answer(request),
         };
         self.deliver(turn);
         done
-    }
-
-    /// Answers what only the lead core knows.
-    fn lead_answer(&self, request: &mut Request) -> bool {
-        let Some(lead) = &self.lead else {
-            request.answer = Answer::Refused("only the lead core knows");
-            return true;
-        };
-        let coordinator = lead.coordinator();
-        let topology = &self.plan.topology;
-        match &request.ask {
-            Ask::Shutdown => request.answer = Answer::Shutdown(lead.shutdown_complete()),
-            Ask::States(selection) => {
-                let range = selection.next(topology, &mut request.cursor, self.plan.limits.slice.max(1));
-                let states = range.into_iter().flat_map(EndpointRange::iter).filter_map(|e| Some((e, coordinator.endpoint(e)?)));
-                match &mut request.answer {
-                    Answer::States(list) => list.extend(states),
-                    answer => *answer = Answer::States(states.collect()),
-                }
-                return range.is_none();
-            }
-            _ => {
-                let announcements = coordinator.announcements().map(|view| {
-                    let (agent, port) = lead.group_entity(view.group);
-                    (view, agent, port)
-                });
-                request.answer = Answer::Facilities(FacilitiesView {
-                    facilities: topology.facilities().map(|facility| (facility, coordinator.line_status(facility))).collect(),
-                    alarms: coordinator.alarms().collect(),
-                    announcements: announcements.collect(),
-                });
-            }
-        }
-        true
     }
 
     /// Calls `visit` for the next slice of this core's endpoints among `selection`; true at the end.

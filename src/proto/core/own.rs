@@ -8,6 +8,7 @@ use crate::proto::base::{AgentId, Counter, EndpointIndex, EndpointRange, Time, T
 use crate::proto::codec::mgcp::Response;
 use crate::proto::endpoint::{Connection, EntityId};
 use crate::proto::mgcp;
+use crate::proto::plan::AgentSettings;
 use crate::proto::transaction::finals::{Final, Repeat};
 use crate::proto::transaction::history;
 use crate::proto::transaction::outgoing::{ADDRESSES, Answer, Due, Older, Outstanding};
@@ -124,11 +125,18 @@ impl Core {
         self.finals.acknowledge(agent, id);
     }
 
-    /// Tells the agent that the gateway deleted a connection (RFC 3435 2.3.8): the span died under it.
-    pub(super) fn send_delete(&mut self, now: Time, connection: &Connection, report: &MediaReport, reason: u16) {
+    /// Tells the agent that the gateway deleted a connection (RFC 3435 2.3.8), if it is one that is to be told.
+    pub(super) fn send_delete(
+        &mut self,
+        now: Time,
+        connection: &Connection,
+        report: &MediaReport,
+        reason: u16,
+        is_told: impl Fn(&AgentSettings) -> bool,
+    ) {
         let Some((agent, addresses, count)) = self.destination(connection.endpoint) else { return };
         // To an agent that has to hear first that the endpoint was disconnected, the restart method forced says all (G-DIS-11).
-        if !self.settings.agent(agent).is_some_and(|agent| agent.delete_on_failure) || self.is_disconnected(connection.endpoint) {
+        if !self.settings.agent(agent).is_some_and(is_told) || self.is_disconnected(connection.endpoint) {
             return;
         }
         let addresses = addresses.get(..count).unwrap_or_default();

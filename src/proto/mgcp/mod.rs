@@ -16,7 +16,8 @@ mod write;
 pub use create::CreatePlan;
 pub use modify::ModifyPlan;
 pub use write::{
-    Restart, write_acknowledgement, write_audit, write_gateway_delete, write_outcome, write_provisional, write_refusal, write_restart,
+    Restart, reason_text, write_acknowledgement, write_audit, write_gateway_delete, write_outcome, write_provisional, write_refusal,
+    write_restart,
 };
 
 use crate::proto::base::{Counters, EndpointIndex, Time};

@@ -169,7 +169,7 @@ pub fn write_gateway_delete(
 }
 
 /// The words for a reason code (RFC 3435 2.5, table C-2).
-pub(super) const fn reason_text(code: u16) -> &'static str {
+pub const fn reason_text(code: u16) -> &'static str {
     match code {
         900 => "Endpoint malfunctioning",
         901 => "Endpoint taken out-of-service",

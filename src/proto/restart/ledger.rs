@@ -113,6 +113,11 @@ impl Ledger {
         self.entries.get_mut(slot as usize)?.as_mut()
     }
 
+    /// Slots there are; none goes away.
+    pub(super) fn places(&self) -> u32 {
+        self.entries.len() as u32
+    }
+
     pub(super) fn entries(&self) -> impl Iterator<Item = &Announcement> {
         self.slots().map(|(_, entry)| entry)
     }

@@ -111,6 +111,21 @@ impl Coordinator {
         })
     }
 
+    /// The administrative state of an endpoint.
+    pub fn admin(&self, endpoint: EndpointIndex) -> Admin {
+        self.admin_of(endpoint)
+    }
+
+    /// How many places for announcements there are.
+    pub fn announcement_places(&self) -> u32 {
+        self.ledger.places()
+    }
+
+    /// The announcement in a place, if some endpoint was last covered by it.
+    pub fn announcement(&self, place: u32) -> Option<AnnouncementView> {
+        self.ledger.get(place).and_then(view)
+    }
+
     /// Every announcement that some endpoint was last covered by.
     pub fn announcements(&self) -> impl Iterator<Item = AnnouncementView> + '_ {
         self.ledger.entries().filter_map(view)
