@@ -2,6 +2,7 @@
 
 use super::{MS, S, create, rsips};
 use std::net::SocketAddr;
+use std::time::Duration;
 use tollgate::proto::base::Counter;
 use tollgate::proto::core::{Administration, Answer, Ask};
 use tollgate::proto::restart::BlockHow;
@@ -179,6 +180,40 @@ fn a_t3_that_fails_is_told_in_one_message() {
         assert_eq!(told.len(), 1, "{layout:?} {told:?}");
         assert!(told[0].line.contains(" ds/ds3-1/*/*@") || told[0].line.contains(" ds/*/*/*@"), "{}", told[0].line);
         create(&mut w, "ds/ds1-1/1", "A1");
+    }
+}
+
+/// A block that waits for calls says `forced` at once of what has none, and `graceful` only of what has one; new calls are taken on
+/// that meanwhile (G-RSI-03, G-SVC-02).
+#[test]
+fn a_block_says_graceful_only_of_what_is_busy() {
+    for layout in Layout::ALL {
+        let mut w = World::new(Setup::new(layout, 1), |_, settings| settings.timers.alarm_merge = Duration::ZERO);
+        let id = create(&mut w, "ds/ds1-6/1", "A1");
+        w.take_mail();
+        let told = |w: &World| {
+            rsips(w).iter().map(|m| format!("{} {}", m.get("RM").unwrap(), m.line.split([' ', '@']).nth(2).unwrap())).collect::<Vec<_>>()
+        };
+        let idle = w.plan.topology.resolve(b"ds/ds1-5/*", false).unwrap();
+        w.administer(Administration::Block(idle, BlockHow::Graceful(Duration::ZERO)));
+        w.run_for(S);
+        assert_eq!(told(&w), ["forced ds/ds1-5/*"], "{layout:?}");
+        w.take_mail();
+        let busy = w.plan.topology.resolve(b"ds/ds1-6/*", false).unwrap();
+        w.administer(Administration::Block(busy, BlockHow::Graceful(Duration::ZERO)));
+        w.run_for(S);
+        let all = told(&w);
+        assert_eq!(all.iter().filter(|line| line.starts_with("graceful")).collect::<Vec<_>>(), ["graceful ds/ds1-6/1"], "{layout:?}");
+        assert_eq!(all.iter().filter(|line| line.starts_with("forced")).count(), 23, "{layout:?} {all:?}");
+        w.take_mail();
+        let second = create(&mut w, "ds/ds1-6/1", "A1");
+        w.ask("DLCX", "ds/ds1-6/1", &["C: A1", &format!("I: {id}")]);
+        w.run_for(S);
+        assert!(told(&w).is_empty(), "{:?}", told(&w));
+        w.ask("DLCX", "ds/ds1-6/1", &["C: A1", &format!("I: {second}")]);
+        w.run_for(S);
+        assert_eq!(told(&w), ["forced ds/ds1-6/1"]);
+        w.check_quiet();
     }
 }
 

@@ -1,12 +1,18 @@
 //! Work over many endpoints, cut into pieces: each job visits its endpoints once, changes what it is about, and looks again at what
 //! the endpoint should be and whether something must be said.
 
+use std::time::Duration;
+
 use super::coordinator::Coordinator;
 use super::ledger::Status;
 use super::service::{Admin, Next, Told, Want, next};
 use super::{Action, Activity, Handle, Outcome, RestartMethod};
 use crate::proto::base::{EndpointIndex, EndpointRange, Time};
 use crate::proto::trunk::{Selection, Topology, selection::Cursor};
+
+/// Owners say within this time which endpoints of a graceful block are idle, unless they are late; then the block is announced as
+/// graceful first.
+const OWNERS_WITHIN: Duration = Duration::from_millis(100);
 
 /// A change to some endpoints.
 #[derive(Clone, Copy, Debug)]
@@ -109,10 +115,17 @@ impl Coordinator {
 
     /// What a job does when its endpoints are through.
     fn finish(&mut self, now: Time, job: &Job) {
+        // What has no connection leaves at once and not gracefully: which those are the owners say before anything is announced.
+        let asks_owners = match job.what {
+            What::Block(admin) => self.ends_when_idle(admin),
+            What::Idle => true,
+            _ => false,
+        };
         if let What::Block(Admin::Leaving(number)) = job.what {
             self.drop_from_block(number);
         }
-        self.schedule(if job.urgent { now } else { now + self.settings.merge });
+        let merge = if job.urgent { Duration::ZERO } else { self.settings.merge };
+        self.schedule(now + if asks_owners { self.settings.merge.max(OWNERS_WITHIN) } else { merge });
     }
 
     fn change(&mut self, what: &What, endpoint: EndpointIndex) {

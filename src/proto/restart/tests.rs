@@ -453,6 +453,7 @@ fn a_graceful_block_without_a_delay_ends_with_the_connections() {
     // G-RSI-03
     let mut bench = Bench::up(&[plan(T1, 1)]);
     bench.block("*", BlockHow::Graceful(Duration::ZERO));
+    bench.run(200);
     assert_eq!(bench.said(), ["graceful * E 901"]);
     bench.answer_all(OK);
     bench.handle(Event::Idle { endpoints: EndpointRange { first: 0, count: 23 } });
