@@ -233,7 +233,8 @@ fn a_cleared_endpoint_is_told_to_its_agent() {
         assert!(told.iter().all(|message| message.line.starts_with("DLCX ") && message.line.contains(" ds/ds1-4/1@")), "{told:?}");
         assert!(told.iter().all(|m| m.get("E").is_some_and(|e| e.starts_with("904")) && m.get("P").is_some() && m.get("C") == Some("A1")));
         let mut deleted: Vec<_> = told.iter().map(|message| message.get("I").unwrap().to_owned()).collect();
-        (deleted.sort(), expected.sort());
+        deleted.sort();
+        expected.sort();
         assert_eq!(deleted, expected, "{layout:?}");
         assert_eq!(w.connections().iter().map(|(id, _)| id).collect::<Vec<_>>(), [&kept]);
         assert_eq!((w.counter(Counter::ConnectionsFreed), w.counter(Counter::ConnectionsLost)), (2, 0));
