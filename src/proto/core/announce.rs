@@ -267,13 +267,11 @@ impl Core {
 
     /// Back to the state after a restart. The lead core is told that the notified entity is the provisioned one again (G-RST-12).
     pub(super) fn reset<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, endpoint: EndpointIndex) {
-        let named = self.calls.endpoints.get(endpoint).filter(|state| state.entity != EntityId::PROVISIONED);
-        let provisioned = named.map(|state| (state.provisioned, 0));
+        let named = self.calls.endpoints.get(endpoint).is_some_and(|state| state.entity != EntityId::PROVISIONED);
         event::reset(&mut self.calls, turn.now, endpoint);
         self.calls.endpoints.reset(endpoint);
-        if let Some((agent, port)) = provisioned {
-            let range = EndpointRange { first: endpoint.0, count: 1 };
-            self.must_tell(turn, self.plan.lead(), Envelope::Entity { range, agent, port });
+        if named {
+            self.report_entity(endpoint);
         }
     }
 

@@ -388,7 +388,7 @@ impl Core {
     }
 
     fn apply_to<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, range: EndpointRange, work: &Work, command: &Command<'_>) {
-        let mut entity = None;
+        let mut moved = false;
         for endpoint in range.iter() {
             if !self.calls.endpoints.owns(endpoint) {
                 continue;
@@ -403,15 +403,16 @@ impl Core {
                 Change::Request(plan) => {
                     self.abort_requests(turn, endpoint);
                     self.unreserve_one(endpoint, command);
-                    entity = request::apply(&mut self.calls, turn.now, endpoint, plan, command, None).or(entity);
+                    if request::apply(&mut self.calls, turn.now, endpoint, plan, command, None) {
+                        moved = true;
+                        self.report_entity(endpoint);
+                    }
                 }
             }
             self.note_success(work.received, endpoint, work.domain);
         }
-        if let Some((agent, port)) = entity {
+        if moved {
             self.redirect_commands(range);
-            // Every core says the same of its own endpoints, so that the range may name those of others too.
-            self.must_tell(turn, self.plan.lead(), Envelope::Entity { range, agent, port });
         }
     }
 

@@ -236,7 +236,7 @@ impl Core {
         let entity = self.parsed(turn, job.received.message, |core, turn, command| {
             Ok(create::joined(&mut core.calls, turn.now, slot, &plan, other, command))
         });
-        self.note_entity(turn, first.endpoint, entity.unwrap_or(None));
+        self.note_entity(first.endpoint, entity.unwrap_or(false));
         let chosen = self.second_chosen(turn, job);
         let second = Some((second.endpoint, second.connection, chosen));
         self.end(turn, job, Outcome::Created { created: first, chosen: None, second });

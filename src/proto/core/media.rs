@@ -7,7 +7,7 @@ use super::jobs::{Job, Owner, Wait};
 use super::outside::{Frames, Outside, Turn};
 use super::receive::{Received, text};
 use super::respond::{Final, Preface};
-use crate::proto::base::{AgentId, CoreId, Counter, EndpointIndex, EndpointRange, HexId, Time};
+use crate::proto::base::{CoreId, Counter, EndpointIndex, EndpointRange, HexId, Time};
 use crate::proto::codec::mgcp::{Code, Command, Verb};
 use crate::proto::endpoint::{Announcement as Told, ConnectionId, ConnectionSlot};
 use crate::proto::mgcp::create::{self, Begun, Half};
@@ -46,7 +46,7 @@ impl Core {
         }
         match create::begin(&mut self.calls, turn.now, &plan, command)? {
             Begun::Ready(_, created, entity) => {
-                self.note_entity(turn, endpoint, entity);
+                self.note_entity(endpoint, entity);
                 let domain = mgcp::domain_of(&self.plan, &command.endpoint)?;
                 self.note_success(received, endpoint, domain);
                 Ok(Step::Done(Outcome::Created { created, chosen: None, second: None }))
@@ -76,7 +76,7 @@ impl Core {
         }
         match modify::begin(&mut self.calls, turn.now, slot, &plan, command)? {
             Modified::Ready(created, entity) => {
-                self.note_entity(turn, endpoint, entity);
+                self.note_entity(endpoint, entity);
                 let domain = mgcp::domain_of(&self.plan, &command.endpoint)?;
                 self.note_success(received, endpoint, domain);
                 Ok(Step::Done(Outcome::Modified(created)))
@@ -137,20 +137,14 @@ impl Core {
         command: &Command<'_>,
     ) {
         let entity = request::apply(&mut self.calls, turn.now, endpoint, plan, command, None);
-        self.note_entity(turn, endpoint, entity);
+        self.note_entity(endpoint, entity);
     }
 
     /// Tells the lead core that an endpoint notifies somebody else now.
-    pub(super) fn note_entity<F: Frames, O: Outside>(
-        &mut self,
-        turn: &mut Turn<'_, F, O>,
-        endpoint: EndpointIndex,
-        entity: Option<(AgentId, u16)>,
-    ) {
-        if let Some((agent, port)) = entity {
-            let range = EndpointRange { first: endpoint.0, count: 1 };
-            self.redirect_commands(range);
-            self.must_tell(turn, self.plan.lead(), Envelope::Entity { range, agent, port });
+    pub(super) fn note_entity(&mut self, endpoint: EndpointIndex, moved: bool) {
+        if moved {
+            self.redirect_commands(EndpointRange { first: endpoint.0, count: 1 });
+            self.report_entity(endpoint);
         }
     }
 
@@ -232,7 +226,7 @@ impl Core {
         };
         match result {
             Ok(Begun::Ready(_, created, entity)) => {
-                self.note_entity(turn, created.endpoint, entity);
+                self.note_entity(created.endpoint, entity);
                 match second {
                     Some(second) => self.join_halves(turn, &job, slot, plan, created, second),
                     None => self.end_created(turn, &job, &plan, created),
@@ -262,7 +256,7 @@ impl Core {
         let outcome = match result {
             Ok(Modified::Ready(created, entity)) => {
                 if let Some(endpoint) = job.endpoint {
-                    self.note_entity(turn, endpoint, entity);
+                    self.note_entity(endpoint, entity);
                 }
                 Outcome::Modified(created)
             }
@@ -469,7 +463,7 @@ impl Core {
         }
         match create::begin(&mut self.calls, turn.now, &plan, command)? {
             Begun::Ready(_, created, entity) => {
-                self.note_entity(turn, endpoint, entity);
+                self.note_entity(endpoint, entity);
                 if plan.is_whole() {
                     let domain = mgcp::domain_of(&self.plan, &command.endpoint)?;
                     self.note_success(received, endpoint, domain);

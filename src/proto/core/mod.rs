@@ -26,6 +26,7 @@ mod operator;
 mod outside;
 mod own;
 mod receive;
+mod reports;
 mod respond;
 mod settle;
 
@@ -53,6 +54,7 @@ use everywhere::Shares;
 use handed::Handed;
 use jobs::Jobs;
 use lead::Lead;
+use reports::Reports;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -93,6 +95,7 @@ pub struct Core {
     shares: Shares,
     announcements: Announcements,
     repeats: Repeats,
+    reports: Reports,
     /// The restart coordinator, on the lead core.
     lead: Option<Box<Lead>>,
     /// Whether new calls are refused.
@@ -147,6 +150,7 @@ impl Core {
             shares: Shares::new(),
             announcements: Announcements::new(),
             repeats: Repeats::new(),
+            reports: Reports::new(plan.topology.len()),
             lead,
             draining: false,
             handled: None,
@@ -283,6 +287,7 @@ impl Core {
 
     /// Tries again to send what found the rings full. Envelopes for other cores than a full one's overtake.
     fn send_unsent<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>) {
+        self.unsent_retry = Time::NEVER;
         if self.unsent.is_empty() {
             return;
         }
@@ -294,7 +299,9 @@ impl Core {
             }
             !sent
         });
-        self.unsent_retry = if self.unsent.is_empty() { Time::NEVER } else { turn.now + UNSENT_RETRY };
+        if !self.unsent.is_empty() {
+            self.unsent_retry = turn.now + UNSENT_RETRY;
+        }
     }
 
     /// Delivers what the core told itself, and hands out the next messages of datagrams whose message in hand is finished.
@@ -306,7 +313,7 @@ impl Core {
                 self.take(turn, self.id, envelope);
             } else if let Some(datagram) = self.datagrams.next_ready() {
                 self.continue_datagram(turn, datagram);
-            } else {
+            } else if !self.send_reports(turn) {
                 return;
             }
         }
@@ -329,7 +336,7 @@ impl Core {
             Envelope::Confirm { agent, low, high } => self.confirm_here(turn.now, agent, low, high),
             Envelope::Service { range, service } => self.handle_service(turn, range, service),
             // Envelopes of one core come in order, and a service state is applied when it comes.
-            Envelope::Settle { states } => self.must_tell(turn, from, Envelope::Settled { states }),
+            Envelope::Settle { states } => self.confirm_states(states),
             Envelope::Settled { states } => self.lead_settled(turn, from, states),
             Envelope::Announce(announcement) => self.handle_announcement(turn, announcement),
             Envelope::Trigger { endpoint, source } => self.lead_trigger(turn, endpoint, source),

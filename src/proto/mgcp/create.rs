@@ -8,7 +8,7 @@ use super::{
     Calls, Created, ENDPOINT_UNKNOWN, NO_CONNECTION_LEFT, NO_MEDIA, NO_MEMORY_LEFT, REMOTE_MISSING, Refused, SECOND_AND_REMOTE,
     TOO_MANY_CONNECTIONS,
 };
-use crate::proto::base::{AgentId, Counter, EndpointIndex, HexId, Mode, Time};
+use crate::proto::base::{Counter, EndpointIndex, HexId, Mode, Time};
 use crate::proto::codec::mgcp::{Code, Command};
 use crate::proto::endpoint::{Connection, ConnectionId, ConnectionSlot, LocalMedia, Options, Remote};
 use crate::proto::trunk::{Answer, Media, MediaAddress};
@@ -51,8 +51,8 @@ impl CreatePlan {
 
 /// How far the card got.
 pub enum Begun {
-    /// The connection is there.
-    Ready(ConnectionSlot, Created, Option<(AgentId, u16)>),
+    /// The connection is there; whether the notified entity changed.
+    Ready(ConnectionSlot, Created, bool),
     /// The card says later where media is received.
     Opening(ConnectionSlot),
 }
@@ -159,11 +159,11 @@ pub fn opened(
         event::connection_described(calls, now, plan.endpoint, slot);
     }
     let current = Some(created.connection);
-    let entity = request.and_then(|request| request::apply(calls, now, plan.endpoint, request, command, current));
+    let entity = request.is_some_and(|request| request::apply(calls, now, plan.endpoint, request, command, current));
     Ok(Begun::Ready(slot, created, entity))
 }
 
-/// The second half of a pair is shown, so the first one is too: the notified entity when that changed.
+/// The second half of a pair is shown, so the first one is too: whether its notified entity changed.
 pub fn joined(
     calls: &mut Calls,
     now: Time,
@@ -171,13 +171,13 @@ pub fn joined(
     plan: &CreatePlan,
     other: (EndpointIndex, ConnectionId),
     command: &Command<'_>,
-) -> Option<(AgentId, u16)> {
-    let connection = calls.endpoints.connections.get_mut(slot)?;
+) -> bool {
+    let Some(connection) = calls.endpoints.connections.get_mut(slot) else { return false };
     connection.pending = false;
     connection.remote = Remote::Local(other.0, other.1);
     let current = Some(connection.id);
     event::connection_described(calls, now, plan.endpoint, slot);
-    plan.request.as_ref().and_then(|request| request::apply(calls, now, plan.endpoint, request, command, current))
+    plan.request.as_ref().is_some_and(|request| request::apply(calls, now, plan.endpoint, request, command, current))
 }
 
 /// What the card is to do for `connection`.

@@ -7,7 +7,7 @@ use super::event::{self, Carrier};
 use super::options::{choose, given};
 use super::request::{self, RequestPlan};
 use super::{Calls, Created, NO_MEDIA, NO_MEMORY_LEFT, REMOTE_MISSING, Refused};
-use crate::proto::base::{AgentId, Counter, EndpointIndex, Mode, Time};
+use crate::proto::base::{Counter, EndpointIndex, Mode, Time};
 use crate::proto::codec::mgcp::{Code, Command};
 use crate::proto::endpoint::{Connection, ConnectionSlot, LocalMedia, Options, Remote};
 use crate::proto::trunk::Answer;
@@ -31,8 +31,8 @@ impl ModifyPlan {
 
 /// How far the card got.
 pub enum Modified {
-    /// Done; the local description when it changed, and the notified entity when that did.
-    Ready(Option<Created>, Option<(AgentId, u16)>),
+    /// Done; the local description when it changed, and whether the notified entity did.
+    Ready(Option<Created>, bool),
     /// The card says later.
     Waiting,
 }

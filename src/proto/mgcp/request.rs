@@ -117,8 +117,7 @@ fn intern(calls: &mut Calls, plan: &RequestPlan, command: &Command<'_>) -> Optio
     calls.endpoints.entities.intern(&mut calls.endpoints.blobs, text, agent, port)
 }
 
-/// Does it; `current` is what `@$` means. `Some`: the notified entity is now this port of this agent; 0 stands for the provisioned
-/// addresses.
+/// Does it; `current` is what `@$` means. True: the notified entity is another one now.
 pub fn apply(
     calls: &mut Calls,
     now: Time,
@@ -126,24 +125,20 @@ pub fn apply(
     plan: &RequestPlan,
     command: &Command<'_>,
     current: Option<ConnectionId>,
-) -> Option<(AgentId, u16)> {
+) -> bool {
     configure::apply(calls, endpoint, plan.configure);
     if let Some((id, quarantine)) = plan.request {
         let named = intern(calls, plan, command);
         let lists = lists(command).unwrap_or_default();
         event::request(calls, now, endpoint, &event::Request { id, quarantine, named, lists, current });
     }
-    match plan.entity {
-        EntityPlan::Keep => None,
-        EntityPlan::Clear => {
-            calls.endpoints.set_entity(endpoint, EntityId::SOURCE);
-            None
-        }
-        EntityPlan::Set(agent, port) => {
-            let before = calls.endpoints.get(endpoint)?.entity;
-            let entity = intern(calls, plan, command)?;
-            calls.endpoints.set_entity(endpoint, entity);
-            (entity != before).then_some((agent, port))
-        }
-    }
+    let named = match plan.entity {
+        EntityPlan::Keep => return false,
+        EntityPlan::Clear => Some(EntityId::SOURCE),
+        EntityPlan::Set(..) => intern(calls, plan, command),
+    };
+    let (Some(named), Some(state)) = (named, calls.endpoints.get(endpoint)) else { return false };
+    let before = state.entity;
+    calls.endpoints.set_entity(endpoint, named);
+    named != before
 }
