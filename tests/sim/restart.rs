@@ -183,6 +183,56 @@ fn a_t3_that_fails_is_told_in_one_message() {
     }
 }
 
+/// G-NET-02, G-RST-12: a span that comes back is told to the provisioned agent at once, from the first copy on, also when nothing is
+/// held back; entities that mean the same address, and those that were cleared, make no message of their own.
+#[test]
+fn a_span_that_comes_back_is_told_to_the_provisioned_agent_alone() {
+    for layout in Layout::ALL {
+        let mut w = World::new(Setup::new(layout, 1), |_, settings| settings.timers.alarm_merge = Duration::ZERO);
+        for span in ["ds/ds1-1", "ds/ds1-6"] {
+            let facility = w.facility(span);
+            let cases: [(&str, &[&str]); 4] = [
+                ("*", &["ca1@[192.0.2.1]:3000"]),
+                ("*", &["ca1@[192.0.2.1]:2727"]),
+                ("5", &["ca1@[192.0.2.1]:2727"]),
+                ("7", &["ca1@[192.0.2.1]:3000", ""]),
+            ];
+            for (names, entities) in cases {
+                for entity in entities {
+                    let named = w.ask("RQNT", &format!("{span}/{names}"), &["X: 1", &format!("N: {entity}")]);
+                    assert_eq!(named.code, Some(200));
+                }
+                let entity = entities[entities.len() - 1];
+                let mut alarm = |present| {
+                    w.take_mail();
+                    w.order_cards(CardOrder::Defect { facility, defect: Defect::LossOfSignal, present, at_once: true });
+                    w.run_for(S);
+                    let mut ports: Vec<_> = w.mail().iter().map(|mail| mail.to.port()).collect();
+                    ports.dedup();
+                    (rsips(&w).len(), ports)
+                };
+                let port = if entity.ends_with(":3000") { 3000 } else { 2727 };
+                assert_eq!(alarm(true), (1, vec![port]), "{layout:?} {span} {entity}");
+                assert_eq!(alarm(false), (1, vec![2727]), "{layout:?} {span} {entity}");
+            }
+        }
+    }
+}
+
+/// G-ACK-01: `K:` counts in a command that is held until the restart is announced as well.
+#[test]
+fn a_held_command_confirms_responses() {
+    for layout in Layout::ALL {
+        let mut w = starting(layout, |_, settings| settings.timers.max_waiting_delay = Some(600 * S));
+        let audit = w.command("AUEP", "ds/ds1-6/*", &[]);
+        assert_eq!(w.final_of(audit).code, Some(200));
+        w.run_for(10 * MS);
+        let made = w.ask("CRCX", "ds/ds1-6/2", &["C: A1", "M: recvonly", &format!("K: {audit}")]);
+        w.run_for(10 * MS);
+        assert_eq!((made.code, w.counter(Counter::ResponsesConfirmed)), (Some(200), 1), "{layout:?}");
+    }
+}
+
 /// A block that waits for calls says `forced` at once of what has none, and `graceful` only of what has one; new calls are taken on
 /// that meanwhile (G-RSI-03, G-SVC-02).
 #[test]

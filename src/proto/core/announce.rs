@@ -169,6 +169,7 @@ impl Core {
         let Some(job) = self.jobs.remove(id) else { return };
         let Owner::Here(handle) = job.owner else { return };
         let started = self.parsed(turn, job.received.message, |core, turn, command| {
+            core.confirm(turn, job.received.message.agent, command);
             core.start(turn, job.received, handle, command, job.endpoint);
             Ok(())
         });

@@ -355,7 +355,7 @@ impl Core {
     }
 
     /// `K:` of a command: responses the agent has. Ids not known here travel to the other cores (G-ACK-01..05).
-    fn confirm<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, agent: AgentId, command: &Command<'_>) {
+    pub(super) fn confirm<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, agent: AgentId, command: &Command<'_>) {
         let mut budget = CONFIRM_BUDGET;
         for (low, high) in command.confirmed().take(CONFIRM_RANGES) {
             let result = self.history.confirm_range(turn.now, agent, low, high, &mut budget);

@@ -147,8 +147,11 @@ impl Lead {
         }
     }
 
-    /// The number of the group that is `port` of `agent`; a new one when there is none.
+    /// The number of the group that is `port` of `agent`; a new one when there is none. The port that the provisioned addresses have
+    /// makes no other group of it.
     fn group(&mut self, settings: &Settings, now: Time, agent: AgentId, port: u16) -> u16 {
+        let provisioned = settings.agent(agent).is_some_and(|agent| agent.notify.iter().all(|address| address.port() == port));
+        let port = if provisioned { 0 } else { port };
         if let Some(known) = self.groups.iter().position(|&group| group == (agent, port)) {
             return known as u16;
         }
@@ -167,6 +170,11 @@ impl Lead {
     /// The transaction of an announcement that is out.
     pub fn transaction_of(&self, handle: Handle) -> Option<TransactionId> {
         self.out.iter().flatten().find(|(known, ..)| *known == handle).map(|(.., announcement)| announcement.transaction)
+    }
+
+    /// The next RestartInProgress that waits for no owner, when the coordinator has no work left.
+    fn next_settled(&mut self, now: Time) -> Option<Ordered> {
+        if self.coordinator.deadline() <= now { None } else { self.settling.next_settled() }
     }
 
     fn number_of(&self, handle: Handle) -> Option<u32> {
@@ -206,6 +214,14 @@ impl Core {
             self.counters.add(Counter::RestartsUnconfirmed);
             self.send_restart(turn, ordered);
         }
+        self.carry_out(turn);
+        // What owners reported before they confirmed may redirect it: it goes when that is worked in.
+        while let Some(ordered) = self.lead.as_mut().and_then(|lead| lead.next_settled(turn.now)) {
+            self.send_restart(turn, ordered);
+        }
+    }
+
+    fn carry_out<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>) {
         for _ in 0..ACTIONS {
             let Some(action) = self.lead.as_mut().and_then(|lead| lead.coordinator.poll(turn.now)) else { return };
             match action {
@@ -265,9 +281,7 @@ impl Core {
         if let Some(lead) = &mut self.lead {
             lead.settling.confirmed(from, states);
         }
-        while let Some(ordered) = self.lead.as_mut().and_then(|lead| lead.settling.next_settled()) {
-            self.send_restart(turn, ordered);
-        }
+        self.handle_lead(turn);
         // The first copy goes out now: what waits for it is answered with it in front.
         self.handle_own(turn);
     }

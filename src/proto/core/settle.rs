@@ -2,7 +2,7 @@
 //! they apply the service states ordered before it (docs/decisions/lead-core.md).
 //!
 //! Pure book-keeping: how many states each owner was told, how many it has confirmed, and the RestartInProgress commands that wait.
-//! An owner that does not confirm in time is not waited for any more until it does.
+//! An owner that does not confirm in time is not waited for any more until it does. The lead core is an owner like any other.
 
 use crate::proto::aggregate::Pattern;
 use crate::proto::base::{CoreId, EndpointIndex, EndpointRange, Time};
@@ -38,8 +38,6 @@ struct Held {
 
 /// See the module page.
 pub(super) struct Settling {
-    /// The lead core, whose own states are applied before it takes in anything else.
-    lead: CoreId,
     /// By core.
     owners: Vec<Owner>,
     /// In the order in which they came.
@@ -56,15 +54,13 @@ pub(super) enum Verdict {
 
 impl Settling {
     pub fn new(plan: &Plan) -> Settling {
-        Settling { lead: plan.lead(), owners: vec![Owner::default(); usize::from(plan.cores)], held: Vec::new() }
+        Settling { owners: vec![Owner::default(); usize::from(plan.cores)], held: Vec::new() }
     }
 
     /// A service state of these endpoints was told to their owners.
     pub fn told(&mut self, plan: &Plan, endpoints: EndpointRange) {
         for core in owners_of(plan, endpoints) {
-            if core != self.lead
-                && let Some(owner) = self.owners.get_mut(usize::from(core.0))
-            {
+            if let Some(owner) = self.owners.get_mut(usize::from(core.0)) {
                 owner.told += 1;
             }
         }

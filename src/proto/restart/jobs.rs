@@ -124,7 +124,9 @@ impl Coordinator {
         if let What::Block(Admin::Leaving(number)) = job.what {
             self.drop_from_block(number);
         }
-        let merge = if job.urgent { Duration::ZERO } else { self.settings.merge };
+        // What is under way to an agent that is not to be told any more is put right at once.
+        let misdirected = matches!(job.what, What::Group(_)) && !self.moved.is_empty();
+        let merge = if job.urgent || misdirected { Duration::ZERO } else { self.settings.merge };
         self.schedule(now + if asks_owners { self.settings.merge.max(OWNERS_WITHIN) } else { merge });
     }
 
