@@ -224,7 +224,7 @@ fn agents(rows: &[AgentRow]) -> String {
     for row in rows {
         table.row([
             row.name.clone(),
-            if row.addresses.is_empty() { "any".into() } else { row.addresses.join(" ") },
+            if row.addresses.is_empty() { "none".into() } else { row.addresses.join(" ") },
             row.notify.join(" "),
             row.duplicates.clone(),
             if row.ranges { "yes".into() } else { "no".into() },

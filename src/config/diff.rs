@@ -93,8 +93,10 @@ fn spans(changes: &mut Vec<Change>, old: &[Span], new: &[Span]) {
 }
 
 fn span_text(span: &Span) -> String {
-    let (card, channel, law, agent) = (span.card.show(), span.common_channel, span.law.show(), span.agent.show());
-    format!("{{ card = {card}, common_channel = {channel}, law = {law}, agent = {agent} }}")
+    let Span { kind: _, unit: _, card, common_channel, law, signalling, direction, yields, agent } = span;
+    let (card, law, agent) = (card.show(), law.show(), agent.show());
+    let line = format!("signalling = {}, direction = {}, yields = {yields}", signalling.show(), direction.show());
+    format!("{{ card = {card}, common_channel = {common_channel}, law = {law}, {line}, agent = {agent} }}")
 }
 
 #[cfg(test)]
@@ -102,11 +104,30 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::config::types::{Law, SpanKind};
+    use crate::config::types::{Direction, Law, Signalling, SpanKind};
 
     #[test]
     fn nothing_changes_without_a_change() {
         assert_eq!(diff(&Config::default_embedded(), &Config::default_embedded()), []);
+    }
+
+    const LINE: &str = "signalling = \"clear\", direction = \"both\", yields = false";
+
+    #[test]
+    fn every_change_of_a_span_needs_a_restart() {
+        let old = Config::default_embedded();
+        let changes: [fn(&mut Span); 4] = [
+            |span| span.signalling = Signalling::MfWink,
+            |span| span.direction = Direction::Incoming,
+            |span| span.yields = true,
+            |span| span.common_channel = true,
+        ];
+        for change in changes {
+            let mut new = old.clone();
+            change(&mut new.spans[0]);
+            let found = diff(&old, &new);
+            assert!(found.len() == 1 && !found[0].reloadable, "{found:?}");
+        }
     }
 
     #[test]
@@ -120,7 +141,7 @@ mod tests {
         new.spans[0].law = Law::A;
         new.spans.push(Span { kind: SpanKind::T1, unit: 9, ..old.spans[0].clone() });
         let found: Vec<_> = diff(&old, &new).iter().map(Change::to_string).collect();
-        let span = |law: &str| format!("{{ card = \"sim\", common_channel = false, law = \"{law}\", agent = \"ca\" }}");
+        let span = |law: &str| format!("{{ card = \"sim\", common_channel = false, law = \"{law}\", {LINE}, agent = \"ca\" }}");
         assert_eq!(
             found,
             [

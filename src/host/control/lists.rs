@@ -196,7 +196,7 @@ impl Gateway {
             AgentRow {
                 name: agent.name.clone(),
                 addresses: match &agent.addresses {
-                    Sources::Any => Vec::new(),
+                    Sources::Any => vec!["any".into()],
                     Sources::Only(_) => effective.addresses.iter().map(ToString::to_string).collect(),
                 },
                 notify: effective.notify.iter().map(ToString::to_string).collect(),

@@ -348,7 +348,7 @@ impl Row for ConnectionRow {
 pub struct AgentRow {
     /// Its name.
     pub name: String,
-    /// The addresses it may command from; empty for any.
+    /// The addresses it may command from, `any` for all; empty while its names have none.
     pub addresses: Vec<String>,
     /// Where notifications and restarts go, best first.
     pub notify: Vec<String>,
