@@ -1,7 +1,7 @@
 //! Trunks and lines with channel associated signalling: what the hooks and digits of a DS0 mean, and what they are to do (RFC 3064;
 //! MS, DT, MD, MO, BL and CAS rows).
 //!
-//! [`trunk::Trunk`] is the machine of one trunk, [`pbx::Pbx`] that of one line of a PBX: hooks and digits the card sees and signals of
+//! `trunk::Trunk` is the machine of one trunk, `pbx::Pbx` that of one line of a PBX: hooks and digits the card sees and signals of
 //! the agent go in; hooks, digits and events of the package come out. [`Lines`] runs one for each such DS0 of a core: it stands in front
 //! of the core's card and is a card itself, so the machine of events knows nothing of hooks. It has no table of requests: which event is
 //! notified, and what stops a signal, is decided there.

@@ -111,7 +111,7 @@ pub enum Detail {
     },
     /// The signals of a list; read them with [`members`].
     List,
-    /// Digits; read them with [`digits`] or [`setup`].
+    /// Digits; read them with [`Digits`] or [`setup`].
     Digits,
 }
 

@@ -1,6 +1,6 @@
 //! The `xdp` transport: AF_XDP sockets beside the kernel's UDP sockets.
 //!
-//! An XDP program ([`program`]) takes what agents send to our addresses out of the card's receive path, before the kernel's network
+//! An XDP program (`program`) takes what agents send to our addresses out of the card's receive path, before the kernel's network
 //! stack; such a datagram is parsed and held in the chunk it was received into. A response is written into a send slot, its headers
 //! in front of it, and handed to the card from there. Everything else is the kernel's as ever, and reaches us through the ordinary
 //! sockets, which the `mio` transport ([`Mmsg`]) serves: fragments, strangers, and in the other direction what is longer than the
