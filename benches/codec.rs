@@ -9,25 +9,15 @@ use tollgate::proto::codec::sdp::{self, Address, Description, Payload, Session};
 use tollgate::proto::codec::{exercise, peek};
 
 /// A CreateConnection with a 300-byte session description.
-const CRCX: &[u8] = b"CRCX 123456789 ds/ds3-1/ds1-12/24@tgw.example.net MGCP 1.0\r\n\
+const CRCX: &[u8] = concat!(
+    "CRCX 123456789 ds/ds3-1/ds1-12/24@tgw.example.net MGCP 1.0\r\n\
     C: A3C47F21678900\r\n\
     L: p:20, a:PCMU;PCMA;G729, e:on, s:off\r\n\
     M: sendrecv\r\n\
-    \r\n\
-    v=0\r\n\
-    o=- 3908120312 3908120312 IN IP4 192.0.2.50\r\n\
-    s=-\r\n\
-    c=IN IP4 192.0.2.50\r\n\
-    t=0 0\r\n\
-    m=audio 40000 RTP/AVP 8 0 18 96 101\r\n\
-    a=rtpmap:8 PCMA/8000\r\n\
-    a=rtpmap:0 PCMU/8000\r\n\
-    a=rtpmap:96 G726-32/8000\r\n\
-    a=rtpmap:101 telephone-event/8000\r\n\
-    a=fmtp:101 0-15\r\n\
-    a=fmtp:18 annexb=no\r\n\
-    a=ptime:20\r\n\
-    a=sendrecv\r\n";
+    \r\n",
+    include_str!("harness/offer.sdp")
+)
+.as_bytes();
 const DLCX: &[u8] = b"DLCX 123456790 ds/ds3-1/ds1-12/24@tgw.example.net MGCP 1.0\r\nC: A3C47F21678900\r\nI: 8A01F3C2\r\n";
 const EVENTS: &[u8] = b"T/co1(N), T/oc(N), D/[0-9#*](D), hd(A,E(R(hu(N)),S(G/dl),D((0T|[1-7]xxx))))";
 const RESPONSE: &[u8] = b"250 123456790 OK\r\nP: PS=1500, OS=240000, PR=1498, OR=239680, PL=2, JI=3, LA=0\r\n";

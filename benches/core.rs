@@ -30,20 +30,7 @@ const TRIMMED: usize = 50;
 /// Connections of one simulated card: as many as it has ports.
 const CARD: u32 = 30_000;
 
-const SDP: &str = "v=0\r\n\
-    o=- 3908120312 3908120312 IN IP4 192.0.2.50\r\n\
-    s=-\r\n\
-    c=IN IP4 192.0.2.50\r\n\
-    t=0 0\r\n\
-    m=audio 40000 RTP/AVP 8 0 18 96 101\r\n\
-    a=rtpmap:8 PCMA/8000\r\n\
-    a=rtpmap:0 PCMU/8000\r\n\
-    a=rtpmap:96 G726-32/8000\r\n\
-    a=rtpmap:101 telephone-event/8000\r\n\
-    a=fmtp:101 0-15\r\n\
-    a=fmtp:18 annexb=no\r\n\
-    a=ptime:20\r\n\
-    a=sendrecv\r\n";
+const SDP: &str = include_str!("harness/offer.sdp");
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

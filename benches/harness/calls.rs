@@ -18,20 +18,7 @@ const ID_IN_RESPONSE: usize = 4;
 pub const ID_IN_REQUEST: usize = 5;
 pub const ID_DIGITS: usize = 9;
 
-const SDP: &str = "v=0\r\n\
-    o=- 3908120312 3908120312 IN IP4 192.0.2.50\r\n\
-    s=-\r\n\
-    c=IN IP4 192.0.2.50\r\n\
-    t=0 0\r\n\
-    m=audio 40000 RTP/AVP 8 0 18 96 101\r\n\
-    a=rtpmap:8 PCMA/8000\r\n\
-    a=rtpmap:0 PCMU/8000\r\n\
-    a=rtpmap:96 G726-32/8000\r\n\
-    a=rtpmap:101 telephone-event/8000\r\n\
-    a=fmtp:101 0-15\r\n\
-    a=fmtp:18 annexb=no\r\n\
-    a=ptime:20\r\n\
-    a=sendrecv\r\n";
+const SDP: &str = include_str!("offer.sdp");
 
 /// A request with places to fill in.
 struct Template {
