@@ -315,9 +315,10 @@ register! {
         transaction_limit: Duration = (seconds(10)) in millis(100)..=seconds(120); reload
         /// A command that ran this long is answered 100 for the time being. Sooner would double the datagrams of slow commands.
         provisional_after: Duration = (millis(200)) in millis(10)..=seconds(10); reload
-        /// How long a command over several cores waits for the last of them; then it is refused and undone. A core's turn takes
-        /// microseconds, so only a stalled core comes near.
-        vote_deadline: Duration = (millis(500)) in millis(10)..=seconds(10); reload
+        /// How long a core may stand still while a command over several cores waits for it; then the command is refused with 400 and
+        /// undone. A core's turn takes microseconds; an idle core shows every 100 ms that it lives. A queue of such commands takes as
+        /// long as it takes, up to `transaction_limit`.
+        vote_deadline: Duration = (millis(500)) in millis(200)..=seconds(10); reload
         /// Tdinit: upper end of the random first wait of a disconnected endpoint (RFC 3435 4.4.7).
         tdinit: Duration = (seconds(15)) in seconds(1)..=seconds(600); reload
         /// Tdmin: local activity of a disconnected endpoint is told at most this often (RFC 3435 4.4.7).

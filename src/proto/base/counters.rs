@@ -107,11 +107,11 @@ counters! {
     TimeLimit = "time_limit",
     /// Transactions ended 407: aborted by another command.
     Aborted = "aborted",
-    /// Commands over several cores refused: a core did not vote in time.
+    /// Commands over several cores refused (400): one of the cores stood still.
     VoteTimeout = "vote_timeout",
     /// Commands over several endpoints refused: their home core stands still, and they were not handed to it.
     HomeSilent = "home_silent",
-    /// Commands over several cores refused: another one held the cores too long.
+    /// Commands over many endpoints refused (409): too many of them wait on a core.
     WildcardContention = "wildcard_contention",
     /// Responses received for commands of ours.
     ResponsesMatched = "responses_matched",

@@ -4,7 +4,7 @@ use super::announce::Announcement;
 use crate::proto::aggregate::Pattern;
 use crate::proto::base::{AgentId, EndpointIndex, EndpointRange, FrameRef, TransactionId};
 use crate::proto::endpoint::{ConnectionId, Service};
-use crate::proto::mgcp::Created;
+use crate::proto::mgcp::{Created, Refused};
 use crate::proto::trunk::{Defect, Facility, SpanIndex};
 use std::net::{IpAddr, SocketAddr};
 
@@ -54,12 +54,12 @@ pub enum Envelope {
         /// The command.
         message: Message,
     },
-    /// The answer to Prepare: 0, or the code that refuses.
+    /// The answer to Prepare.
     Vote {
         /// The job voted on.
         job: JobId,
-        /// 0 or a return code.
-        code: u16,
+        /// Why not; `None`: it can be done.
+        refused: Option<Refused>,
     },
     /// The decision; a commit cannot fail.
     Decide {
@@ -80,12 +80,12 @@ pub enum Envelope {
         /// The command.
         message: Message,
     },
-    /// A try failed: the code, 410 when nothing is free there.
+    /// A try failed.
     TryFailed {
         /// The job.
         job: JobId,
-        /// The code.
-        code: u16,
+        /// Why; [`NOTHING_FREE`](crate::proto::mgcp::NOTHING_FREE) when another core may be asked.
+        refused: Refused,
     },
     /// A try or the second half of a pair is done.
     Made {

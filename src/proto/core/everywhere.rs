@@ -2,8 +2,8 @@
 //! (RFC 3435 4.4.3; G-TXN-02, G-SHD-03).
 //!
 //! The home core coordinates. It asks the cores one after another in ascending order, so that two such commands that meet do not wait
-//! for each other in a circle; a core holds one share at a time and keeps a few waiting. A vote that does not come in time undoes the
-//! command. Every Prepare is answered by one Vote, every Decide by one Applied: only then is the frame with the command given back.
+//! for each other in a circle; a core holds one share at a time and keeps some waiting, which takes as long as it takes. When a core that
+//! owns endpoints stands still the command is undone. Every Prepare is answered by one Vote, every Decide by one Applied: only then is the frame with the command given back.
 //! Shares are worked on in slices.
 
 use super::Core;
@@ -24,9 +24,13 @@ use crate::proto::mgcp::{self, Outcome, Refused, configure, delete};
 use crate::proto::transaction::history;
 use crate::proto::trunk::{Cursor, Selection};
 use std::collections::VecDeque;
+use std::time::Duration;
 
-/// Shares that wait for the one a core holds.
+/// Shares that wait for the one a core holds; more are refused at once (409).
 const SHARES_WAITING: usize = 256;
+
+/// How soon at the earliest a command that waits looks again whether a core stands still.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// What one core does for a command over many endpoints.
 struct Share {
@@ -112,17 +116,13 @@ impl Core {
     }
 
     fn ask_for_vote<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, job: JobId, message: Message, ordinal: usize) {
-        let owner = self.plan.owner_at(ordinal);
-        if !self.tell(turn, owner, Envelope::Prepare { job, message }) {
-            // The ring to that core is full: it has not got the question, so it votes no.
-            self.to_self.push_back(Envelope::Vote { job, code: mgcp::CORE_SILENT.code });
-        }
+        self.must_tell(turn, self.plan.owner_at(ordinal), Envelope::Prepare { job, message });
     }
 
-    pub(super) fn handle_vote<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, id: JobId, code: u16) {
+    pub(super) fn handle_vote<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, id: JobId, refused: Option<Refused>) {
         let Some(job) = self.jobs.get(id).copied() else { return self.counters.add(Counter::EnvelopeStray) };
-        match job.wait {
-            Wait::Votes(ordinal) if code == 0 => {
+        match (job.wait, refused) {
+            (Wait::Votes(ordinal), None) => {
                 let next = usize::from(ordinal) + 1;
                 if next < self.plan.owners.len() {
                     self.jobs.wait(id, Wait::Votes(next as u8), job.deadline);
@@ -132,11 +132,11 @@ impl Core {
                     self.decide(turn, id, next, true);
                 }
             }
-            Wait::Votes(ordinal) => {
+            (Wait::Votes(ordinal), Some(refused)) => {
                 self.decide(turn, id, usize::from(ordinal), false);
-                self.refuse_early(turn, id, &job, mgcp::refused_by_code(code), ordinal);
+                self.refuse_early(turn, id, &job, refused, ordinal);
             }
-            Wait::Late(answers) => self.one_answer_less(id, &job, answers),
+            (Wait::Late(answers), _) => self.one_answer_less(id, &job, answers),
             _ => self.counters.add(Counter::EnvelopeStray),
         }
     }
@@ -182,13 +182,26 @@ impl Core {
         }
     }
 
-    /// The vote of the core at `ordinal` did not come in time: nothing is changed anywhere.
-    pub(super) fn votes_overdue<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, id: JobId, ordinal: u8) {
+    /// A command has waited for votes for a while. While every core goes round its loop it waits its turn, however long the queue is; when
+    /// one of them stands still it fails: that one's vote will not come, or it keeps others from ending.
+    pub(super) fn look_for_votes<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, id: JobId, ordinal: u8) {
+        let others = self.plan.owners.iter().filter(|&&owner| owner != self.id);
+        let silence = others.map(|&owner| turn.out.silence(owner, turn.now)).max().unwrap_or_default();
+        let left = self.settings.timers.vote.saturating_sub(silence);
+        if left.is_zero() {
+            self.counters.add(Counter::VoteTimeout);
+            self.stop_voting(turn, id, ordinal, mgcp::CORE_SILENT);
+        } else {
+            self.jobs.wait(id, Wait::Votes(ordinal), turn.now + left.max(LOOK_AGAIN));
+        }
+    }
+
+    /// The vote of the core at `ordinal` is not waited for any more: nothing is changed anywhere.
+    pub(super) fn stop_voting<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, id: JobId, ordinal: u8, refused: Refused) {
         let Some(job) = self.jobs.get(id).copied() else { return };
-        self.counters.add(Counter::VoteTimeout);
         self.decide(turn, id, usize::from(ordinal) + 1, false);
         // One answer to each Decide, and the vote that is late.
-        self.refuse_early(turn, id, &job, mgcp::CORE_SILENT, ordinal + 2);
+        self.refuse_early(turn, id, &job, refused, ordinal + 2);
     }
 
     pub(super) fn handle_applied<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, id: JobId) {
@@ -214,7 +227,7 @@ impl Core {
     pub(super) fn handle_prepare<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, core: CoreId, job: JobId, message: Message) {
         if self.shares.waiting.len() >= SHARES_WAITING {
             self.counters.add(Counter::WildcardContention);
-            self.must_tell(turn, core, Envelope::Vote { job, code: mgcp::WILDCARD_BUSY.code });
+            self.must_tell(turn, core, Envelope::Vote { job, refused: Some(mgcp::TOO_MANY_WAITING) });
             return;
         }
         self.shares.waiting.push_back((core, job, message));
@@ -236,7 +249,7 @@ impl Core {
                 let voted = share.phase == Phase::Held;
                 self.drop_share();
                 if !voted {
-                    self.must_tell(turn, core, Envelope::Vote { job, code: mgcp::ABORTED.code });
+                    self.must_tell(turn, core, Envelope::Vote { job, refused: Some(mgcp::ABORTED) });
                 }
             }
             None => {
@@ -244,7 +257,7 @@ impl Core {
                 let before = self.shares.waiting.len();
                 self.shares.waiting.retain(|&(other, waiting, _)| (other, waiting) != (core, job));
                 if self.shares.waiting.len() < before {
-                    self.must_tell(turn, core, Envelope::Vote { job, code: mgcp::ABORTED.code });
+                    self.must_tell(turn, core, Envelope::Vote { job, refused: Some(mgcp::ABORTED) });
                 }
             }
         }
@@ -284,11 +297,11 @@ impl Core {
                 if let Some(share) = &mut self.shares.current {
                     share.phase = Phase::Held;
                 }
-                self.must_tell(turn, core, Envelope::Vote { job, code: 0 });
+                self.must_tell(turn, core, Envelope::Vote { job, refused: None });
             }
             Err(refused) => {
                 self.drop_share();
-                self.must_tell(turn, core, Envelope::Vote { job, code: refused.code });
+                self.must_tell(turn, core, Envelope::Vote { job, refused: Some(refused) });
             }
         }
         0
@@ -345,7 +358,7 @@ impl Core {
                 if !disconnected {
                     return Err(mgcp::RESTARTING);
                 }
-                // 405 must not be heard before a disconnect (4.4.7): looked at again when that is told, within the time to vote.
+                // 405 must not be heard before a disconnect (4.4.7): looked at again when that is told.
                 if let Some(share) = &mut self.shares.current {
                     share.blocked = true;
                     share.work.iter_mut().zip(before).for_each(|(work, before)| work.cursor = before);

@@ -37,7 +37,7 @@ impl Core {
         let left = self.plan.owners.len() as u8 - 1;
         let deadline = turn.now + self.settings.timers.transaction_limit;
         let job = self.park(turn.now, received, handle, (command.verb, command.id), None, Wait::Search(ordinal, left), deadline)?;
-        self.ask(turn, job, ordinal, Envelope::Try { job, message: received.message });
+        self.ask(turn, ordinal, Envelope::Try { job, message: received.message });
         Ok(Step::Waiting)
     }
 
@@ -60,16 +60,12 @@ impl Core {
         let wait = Wait::Second(endpoint, ordinal as u8, left as u8);
         let deadline = turn.now + self.settings.timers.transaction_limit;
         let job = self.park(turn.now, received, handle, (command.verb, command.id), Some(endpoint), wait, deadline)?;
-        self.ask(turn, job, ordinal as u8, Envelope::Pair { job, message: received.message });
+        self.ask(turn, ordinal as u8, Envelope::Pair { job, message: received.message });
         Ok(Step::Waiting)
     }
 
-    fn ask<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, job: JobId, ordinal: u8, envelope: Envelope) {
-        let owner = self.plan.owner_at(usize::from(ordinal));
-        if !self.tell(turn, owner, envelope) {
-            // It was not asked, so nothing is free there.
-            self.to_self.push_back(Envelope::TryFailed { job, code: mgcp::NOTHING_FREE.code });
-        }
+    fn ask<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, ordinal: u8, envelope: Envelope) {
+        self.must_tell(turn, self.plan.owner_at(usize::from(ordinal)), envelope);
     }
 
     /// Another core's search has come here.
@@ -83,7 +79,7 @@ impl Core {
             here.make_for(turn, (core, job, received), command, endpoint, Half::Whole)
         });
         if let Err(refused) = result {
-            self.must_tell(turn, core, Envelope::TryFailed { job, code: refused.code });
+            self.must_tell(turn, core, Envelope::TryFailed { job, refused });
         }
     }
 
@@ -100,7 +96,7 @@ impl Core {
             here.make_for(turn, (core, job, received), command, endpoint, Half::Second)
         });
         if let Err(refused) = result {
-            self.must_tell(turn, core, Envelope::TryFailed { job, code: refused.code });
+            self.must_tell(turn, core, Envelope::TryFailed { job, refused });
         }
     }
 
@@ -125,28 +121,28 @@ impl Core {
         None
     }
 
-    pub(super) fn handle_try_failed<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, id: JobId, code: u16) {
+    pub(super) fn handle_try_failed<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, id: JobId, refused: Refused) {
         let Some(job) = self.jobs.get(id).copied() else { return self.counters.add(Counter::EnvelopeStray) };
         let next = |ordinal: u8| (ordinal + 1) % self.plan.owners.len() as u8;
         match job.wait {
-            Wait::Search(ordinal, left) if code == mgcp::NOTHING_FREE.code && left > 0 => {
+            Wait::Search(ordinal, left) if refused == mgcp::NOTHING_FREE && left > 0 => {
                 let ordinal = next(ordinal);
                 self.jobs.wait(id, Wait::Search(ordinal, left - 1), job.deadline);
-                self.ask(turn, id, ordinal, Envelope::Try { job: id, message: job.received.message });
+                self.ask(turn, ordinal, Envelope::Try { job: id, message: job.received.message });
             }
-            Wait::Second(endpoint, ordinal, left) if code == mgcp::NOTHING_FREE.code && left > 0 => {
+            Wait::Second(endpoint, ordinal, left) if refused == mgcp::NOTHING_FREE && left > 0 => {
                 let ordinal = next(ordinal);
                 self.jobs.wait(id, Wait::Second(endpoint, ordinal, left - 1), job.deadline);
-                self.ask(turn, id, ordinal, Envelope::Pair { job: id, message: job.received.message });
+                self.ask(turn, ordinal, Envelope::Pair { job: id, message: job.received.message });
             }
             Wait::Search(..) | Wait::Second(..) => {
                 self.jobs.remove(id);
-                self.end(turn, &job, Outcome::Refused(mgcp::refused_by_code(code)));
+                self.end(turn, &job, Outcome::Refused(refused));
             }
             Wait::Joining(slot, ..) => {
                 self.jobs.remove(id);
                 delete::disconnect(&mut self.calls, turn.now, slot);
-                self.end(turn, &job, Outcome::Refused(mgcp::refused_by_code(code)));
+                self.end(turn, &job, Outcome::Refused(refused));
             }
             Wait::Late(answers) => self.one_answer_less(id, &job, answers),
             _ => self.counters.add(Counter::EnvelopeStray),
@@ -274,7 +270,7 @@ impl Core {
                 Envelope::Applied { job }
             }
             // A deletion, or the end of the line, has taken it meanwhile.
-            None => Envelope::TryFailed { job, code: mgcp::ABORTED.code },
+            None => Envelope::TryFailed { job, refused: mgcp::ABORTED },
         };
         self.must_tell(turn, core, answer);
     }

@@ -297,7 +297,8 @@ impl Core {
                 self.finish(received.message);
             }
             Owner::There(core, coordinator) => {
-                self.must_tell(turn, core, Envelope::TryFailed { job: coordinator, code: outcome.code() });
+                let refused = if let Outcome::Refused(refused) = outcome { refused } else { mgcp::ABORTED };
+                self.must_tell(turn, core, Envelope::TryFailed { job: coordinator, refused });
             }
         }
     }
@@ -415,7 +416,7 @@ impl Core {
                     self.jobs.remove(id);
                     self.end(turn, &job, Outcome::Refused(mgcp::RESTARTING));
                 }
-                Wait::Votes(ordinal) => self.votes_overdue(turn, id, ordinal),
+                Wait::Votes(ordinal) => self.look_for_votes(turn, id, ordinal),
                 Wait::Search(..) | Wait::Second(..) | Wait::Joining(..) => self.answer_overdue(turn, id, &job),
                 Wait::Opening(..) | Wait::Modifying(..) | Wait::First(..) => self.time_limit(turn, id),
                 // These only wait for answers that must come, to return the frame.
@@ -441,7 +442,10 @@ impl Core {
                 self.counters.add(Counter::TimeLimit);
                 self.end(turn, &job, Outcome::Refused(mgcp::TIME_LIMIT));
             }
-            Wait::Votes(ordinal) => self.votes_overdue(turn, id, ordinal),
+            Wait::Votes(ordinal) => {
+                self.counters.add(Counter::TimeLimit);
+                self.stop_voting(turn, id, ordinal, mgcp::TIME_LIMIT);
+            }
             Wait::Search(..) | Wait::Second(..) | Wait::Joining(..) => self.answer_overdue(turn, id, &job),
             Wait::Applying(_) | Wait::Late(_) => {}
         }

@@ -204,10 +204,8 @@ pub const SECOND_REFUSED: Refused = refuse(503, "this combination of endpoint an
 pub const ENTITY_REFUSED: Refused = refuse(539, "N: names no call agent of this gateway");
 /// No room for another notified entity.
 pub const NO_ENTITY_LEFT: Refused = refuse(403, "too many different notified entities");
-/// A core did not vote in time.
+/// A core stands still.
 pub const CORE_SILENT: Refused = refuse(400, "part of the gateway does not answer, nothing was changed");
-/// Another command over many endpoints took too long.
-pub const WILDCARD_BUSY: Refused = refuse(400, "another command over these endpoints is in progress");
 /// Something only a command for one endpoint may carry.
 pub const MANY_WITH_REQUEST: Refused = refuse(510, "a command over many endpoints cannot carry this parameter");
 /// A connection whose creation is still running (G-TXN-06).
@@ -222,38 +220,6 @@ impl From<Refusal> for Refused {
     fn from(refusal: Refusal) -> Refused {
         refused(refusal)
     }
-}
-
-/// The refusal with `code`, as another core reported it.
-pub fn refused_by_code(code: u16) -> Refused {
-    const KNOWN: &[Refused] = &[
-        OUT_OF_SERVICE,
-        FACILITY_FAILED,
-        RESTARTING,
-        TOO_MANY_WAITING,
-        TIME_LIMIT,
-        ABORTED,
-        NOTHING_FREE,
-        TOO_MANY_CONNECTIONS,
-        NO_COMMON_ENCODING,
-        CONNECTION_UNKNOWN,
-        PACKAGE_UNKNOWN,
-        EVENT_UNKNOWN,
-        EVENT_PARAMETER,
-        ACTION_UNSUPPORTED,
-        NO_DIGIT_MAP,
-        OFF_HOOK,
-        ON_HOOK,
-        LINE_STATE,
-        DIGIT_MAP_LETTER,
-        OPTION_VALUE,
-        REMOTE_MISSING,
-        ENTITY_REFUSED,
-        ENDPOINT_UNKNOWN,
-        WILDCARD_BUSY,
-        SECOND_REFUSED,
-    ];
-    KNOWN.iter().copied().find(|known| known.code == code).unwrap_or(refuse(code, "refused by another part of the gateway"))
 }
 
 /// Facts of a connection, enough to write the response; it may have been made on another core.
