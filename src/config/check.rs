@@ -70,7 +70,7 @@ fn check_gateway(raw: &Raw, findings: &mut Findings<'_>) {
 }
 
 /// Why an address can be neither the gateway's nor an agent's.
-fn unfit(address: IpAddr) -> Option<&'static str> {
+pub fn unfit(address: IpAddr) -> Option<&'static str> {
     let mapped = matches!(address, IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some());
     let broadcast = matches!(address, IpAddr::V4(v4) if v4.is_broadcast());
     match address {

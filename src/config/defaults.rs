@@ -121,7 +121,9 @@ register! {
         rsip_form: RsipForm = (RsipForm::Wildcard) in (); reload
     }
 
-    /// How the `hosts` of agents are looked up. What was found stays until something else is: a name server that is down changes nothing.
+    /// How the `hosts` of agents are looked up. What was found stays until something of use is: a name server that is down, or answers
+    /// with what no agent can have (a multicast address, the gateway's own, loopback when the gateway listens elsewhere), changes
+    /// nothing but `show alarms`. Of the addresses of a name 8 are used, those in use already first.
     Dns = "dns" {
         /// The name servers. Empty: those of `/etc/resolv.conf`.
         servers: Vec<SocketAddr> = (Vec::new()) in (0..=4, DefaultPort(53)); reload

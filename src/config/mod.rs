@@ -19,6 +19,7 @@ mod value;
 
 use std::path::Path;
 
+pub use check::unfit as unfit_address;
 pub use defaults::{
     Agent, CORES_MAX, Cas, Cores, Dns, Gateway, Limits, LoadControl, Log, Metrics, Operator, Overload, SimCard, Timers, Transport, Xdp,
 };

@@ -3,6 +3,7 @@
 use super::clock::Clock;
 use super::core_loop::{CoreLoop, Exit, Outbox, Spin, guard};
 use super::cores::{CorePort, Cores, Pulse, REQUESTS};
+use super::dns::fit;
 use super::dns::table::Known;
 use super::frame::{ChunkLayout, FrameLayout, FramePool, FrameTable, HEADROOM};
 use super::transport::steer::{Program, Steered};
@@ -24,7 +25,7 @@ use crate::proto::plan::{AgentSettings, Limits, LoadControl, Lookups, Plan, Sett
 use crate::proto::transaction::pace::PaceSettings;
 use crate::proto::trunk::{Facility, FacilityKind, FacilityPlan, SimCard, SimulatedPlan, Topology};
 use anyhow::{Context, Result, anyhow, bail};
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -578,21 +579,15 @@ fn agent(config: &Config, agent: &config::Agent, known: &Known) -> AgentSettings
         Sources::Only(list) => (list.clone(), false),
     };
     let mut notify = agent.notify.clone();
-    // What is written in the file comes first: no answer of a name server takes an address from another agent, or makes one of ours
-    // an agent's.
-    let elsewhere = |ip: &IpAddr| {
-        let listed =
-            |other: &config::Agent| other.name != agent.name && matches!(&other.addresses, Sources::Only(list) if list.contains(ip));
-        config.agents.iter().any(listed)
-    };
     let mut resolved = None;
     for host in &agent.hosts {
         let found = known.get(&host.name);
         let at = found.map_or(Time::ZERO, |found| found.at);
         resolved = Some(resolved.map_or(at, |oldest: Time| oldest.min(at)));
-        for ip in found.map_or(&[][..], |found| &found.list).iter().filter(|ip| is_machine(**ip) && !elsewhere(ip)) {
+        for ip in found.map_or(&[][..], |found| &found.list).iter() {
             let address = SocketAddr::new(*ip, host.port);
-            if config.gateway.listen.contains(&address) {
+            // Looked at when it was answered too; the file may have changed since.
+            if fit::unfit(config, agent, address).is_some() {
                 continue;
             }
             if !addresses.contains(ip) {
@@ -631,13 +626,6 @@ fn agent(config: &Config, agent: &config::Agent, known: &Known) -> AgentSettings
         pad_responses: agent.pad_responses,
         delete_on_failure: agent.dlcx_on_failure,
     }
-}
-
-/// Whether an address that a name server gave can be a machine's.
-fn is_machine(address: IpAddr) -> bool {
-    let broadcast = matches!(address, IpAddr::V4(v4) if v4.is_broadcast());
-    let mapped = matches!(address, IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some());
-    !(address.is_unspecified() || address.is_multicast() || broadcast || mapped)
 }
 
 #[cfg(test)]

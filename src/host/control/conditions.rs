@@ -4,8 +4,10 @@ use super::Gateway;
 use super::lead::{pattern_name, restart_row};
 use super::names::facility_name;
 use super::view::AlarmRow;
+use crate::config;
 use crate::proto::base::{AgentId, Time};
 use crate::proto::core::{FacilitiesView, HeldView};
+use crate::proto::plan::AgentSettings;
 use crate::proto::restart::{Alarm, AnnouncementState, Severity};
 use crate::proto::trunk::{Facility, T3Index};
 
@@ -74,8 +76,37 @@ impl Gateway {
                 .since(Time(now.0.saturating_sub(silence.as_nanos() as u64)))
         };
         let mut list: Vec<_> = self.cores.stalled(now, self.config().limits.stall_alarm).map(core).collect();
+        list.extend(self.unresolved());
         list.extend(self.facilities(silent).map(|view| self.conditions_of(&view)).unwrap_or_default());
         list
+    }
+
+    /// Agents whose names have no answer of use, and what that means for them.
+    pub(super) fn unresolved(&self) -> Vec<Condition> {
+        let config = self.config();
+        let settings = (self.settings)(&config, &self.known());
+        let troubles = self.troubles();
+        let condition = |(agent, effective): (&config::Agent, &AgentSettings)| {
+            let failing = || troubles.iter().filter(|trouble| agent.hosts.iter().any(|host| host.name == trouble.name));
+            let mut words: Vec<_> = failing().map(|trouble| format!("{}: {}", trouble.name, trouble.why)).collect();
+            let severity = match effective.notify.is_empty() {
+                true => {
+                    words.insert(0, "has no address: it is told nothing".to_owned());
+                    Severity::Major
+                }
+                false if words.is_empty() => return None,
+                false => {
+                    words.push("the addresses known stay".to_owned());
+                    Severity::Minor
+                }
+            };
+            let condition = Condition::new(&agent.name, "unresolved", severity, words.join("; ")).over("its names have addresses");
+            Some(match failing().map(|trouble| trouble.since).min() {
+                Some(since) => condition.since(since),
+                None => condition,
+            })
+        };
+        config.agents.iter().zip(&settings.agents).filter_map(condition).collect()
     }
 
     /// What the lead core tells of.

@@ -36,7 +36,7 @@ pub fn start(gateway: Arc<Gateway>) -> Result<()> {
         loop {
             // A silent core is told by the watch over the cores.
             if let Some(view) = gateway.facilities(&mut Vec::new()) {
-                journal.compare(gateway.conditions_of(&view)).iter().for_each(tell);
+                journal.compare([gateway.unresolved(), gateway.conditions_of(&view)].concat()).iter().for_each(tell);
             }
             gateway.losses().iter().for_each(|loss| tracing::warn!("{loss}"));
             std::thread::park_timeout(EVERY);

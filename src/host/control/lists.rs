@@ -57,7 +57,9 @@ impl Gateway {
             What::Agents | What::Transactions => (agent(), "agent"),
             What::Counters => {
                 let code = || (0..RESPONSE_CODES).any(|code| fits(&code.to_string()));
-                (Counter::ALL.iter().any(|counter| fits(counter.name())) || code(), "counter or return code")
+                let mut counters =
+                    Counter::ALL.iter().map(|counter| counter.name()).chain(self.names.counters.all().map(|(name, ..)| name));
+                (counters.any(fits) || code(), "counter or return code")
             }
             What::Endpoints | What::Connections => {
                 let (_, pattern) = self.wanted(Some(pattern))?;
@@ -263,7 +265,8 @@ impl Gateway {
         let counter =
             |counter: &Counter| row(counter.name().into(), counter.help(), ports.iter().map(|port| port.counters.get(*counter)).collect());
         let code = |code: u16| row(code.to_string(), "", ports.iter().map(|port| port.counters.responses(code)).collect());
-        let counters = Counter::ALL.iter().map(counter).collect();
+        let lookup = |(name, help, total): (&str, &str, u64)| CounterRow { total, ..row(name.into(), help, Vec::new()) };
+        let counters = Counter::ALL.iter().map(counter).chain(self.names.counters.all().map(lookup)).collect();
         let responses = (0..RESPONSE_CODES as u16).map(code).filter(|row| row.total > 0).collect();
         Ok(Counters {
             cores: ports.iter().map(|port| port.core.0).collect(),

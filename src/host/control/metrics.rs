@@ -186,6 +186,10 @@ impl Collector for Metrics {
                 }
             }
         }
+        for (name, help, value) in gateway.names.counters.all() {
+            let counter = ConstCounter::new(value);
+            counter.encode(encoder.encode_descriptor(name, help.trim_end_matches('.'), None, MetricType::Counter)?)?;
+        }
         family(&mut encoder, "responses", "Responses sent, by return code", responses.into_iter())?;
         self.encode_times(&mut encoder)?;
         self.encode_signs(&mut encoder)?;

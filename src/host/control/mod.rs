@@ -81,8 +81,8 @@ struct Gateway {
     facts: CpuFacts,
     layout: config::Plan,
     settings: fn(&Config, &Known) -> Settings,
-    /// What was found for the names of agents; changed with the lock on `config` held.
-    known: Mutex<Known>,
+    /// The names of agents in the DNS.
+    names: hosts::Names,
     bypass: Option<Arc<Bypass>>,
     clock: Clock,
     started: Time,
@@ -146,9 +146,9 @@ impl Control {
         let started = clock.now();
         let config = Mutex::new(Arc::new(config));
         let owner = socket::user();
-        let known = Mutex::new(names.known());
-        let gateway = Arc::new(Gateway { cores, config, config_path, facts, layout, settings, known, bypass, clock, started, owner });
-        hosts::start(gateway.clone(), names)?;
+        let (names, table) = (hosts::Names::new(&names), names);
+        let gateway = Arc::new(Gateway { cores, config, config_path, facts, layout, settings, names, bypass, clock, started, owner });
+        hosts::start(gateway.clone(), table)?;
         let metrics = address.map(|address| metrics::Server::start(gateway.clone(), address)).transpose()?;
         let server = server::Server::start(gateway.clone(), bound)?;
         Ok(Control { gateway, server, metrics })

@@ -212,7 +212,7 @@ impl Row for SpanRow {
 pub struct AlarmRow {
     /// A facility, a name of endpoints, an agent, `core 2`, or `gateway`.
     pub name: String,
-    /// `failure`, `agent-silent`, `restart-refused`, `draining`, `blocked` or `core-silent`.
+    /// `failure`, `agent-silent`, `unresolved`, `restart-refused`, `draining`, `blocked` or `core-silent`.
     pub kind: String,
     /// `critical`, `major` or `minor`.
     pub severity: String,
@@ -496,7 +496,7 @@ pub struct CounterRow {
     pub help: String,
     /// Of all cores.
     pub total: u64,
-    /// Of each core.
+    /// Of each core; empty for what no core counts.
     pub by_core: Vec<u64>,
 }
 

@@ -3,6 +3,7 @@
 //! [`table`] knows what was answered, for how long it holds and what to ask next; this asks, with the stub resolver of the `domain`
 //! crate on a runtime that belongs to the calling thread. Nothing here is called by a core.
 
+pub mod fit;
 pub mod table;
 
 use domain::base::name::Name;

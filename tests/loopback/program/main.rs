@@ -9,6 +9,7 @@ mod alarms;
 mod check;
 mod gateway;
 mod hostile;
+mod hosts;
 mod life;
 mod load;
 mod loops;
