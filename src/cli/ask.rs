@@ -25,6 +25,8 @@ pub enum Form {
 
 /// One request, one answer on standard output.
 ///
+/// The exit code is that of a failure too when the answer is that a reload would be refused.
+///
 /// # Errors
 /// When no gateway runs there, or the gateway refuses.
 pub fn ask(socket: &Path, request: &Request, form: Form) -> Result<ExitCode> {
@@ -46,7 +48,8 @@ pub fn ask(socket: &Path, request: &Request, form: Form) -> Result<ExitCode> {
         let cores: Vec<_> = response.silent_cores.iter().map(u8::to_string).collect();
         complain(format_args!("tollgate: core {} did not answer: what it owns is missing here", cores.join(", ")));
     }
-    Ok(ExitCode::SUCCESS)
+    let refused = matches!(&response.body, Body::Reload(reload) if reload.is_refused());
+    Ok(if refused { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 fn why(socket: &Path, error: &std::io::Error) -> anyhow::Error {

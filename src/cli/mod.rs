@@ -94,7 +94,7 @@ enum Verb {
     Sim(SimVerb),
     /// Take over what changed in the tuning file, without touching a call.
     Reload {
-        /// Only print the difference.
+        /// Only print the difference; exit 1 when the reload would be refused.
         #[arg(long)]
         dry_run: bool,
     },

@@ -121,7 +121,12 @@ fn alarms(rows: &[AlarmRow]) -> String {
 
 /// One line each: who holds the channel, and whether packets move.
 fn endpoints(rows: &[EndpointRow]) -> String {
-    let head = ["NAME", "ADMIN", "OPER", "SERVICE", "TOLD", "CALL", "CONNECTION", "MODE", "PEER", "AGE", "SENT", "RECEIVED"];
+    // What the signalling waits for, where there is any.
+    let lines = rows.iter().any(|row| row.line.is_some());
+    let mut head = vec!["NAME", "ADMIN", "OPER", "SERVICE", "TOLD", "CALL", "CONNECTION", "MODE", "PEER", "AGE", "SENT", "RECEIVED"];
+    if lines {
+        head.insert(5, "LINE");
+    }
     let mut table = Table::new(&head);
     for row in rows {
         let first = row.connections.first();
@@ -130,7 +135,7 @@ fn endpoints(rows: &[EndpointRow]) -> String {
             count => format!(" +{}", count - 1),
         };
         let of = |cell: fn(&ConnectionRow) -> String| first.map(cell).unwrap_or_default();
-        table.row([
+        let mut cells = vec![
             row.name.clone(),
             row.administrative.clone(),
             row.failure.clone().unwrap_or_else(|| row.operational.clone()),
@@ -143,7 +148,11 @@ fn endpoints(rows: &[EndpointRow]) -> String {
             of(|connection| age(connection.age_s)),
             of(|connection| connection.packets_sent.to_string()),
             of(|connection| connection.packets_received.to_string()),
-        ]);
+        ];
+        if lines {
+            cells.insert(5, row.line.clone().unwrap_or_default());
+        }
+        table.row(cells);
     }
     table.to_string()
 }
@@ -304,11 +313,12 @@ fn reload(view: &Reload) -> String {
     let mut text = match (view.changes.is_empty(), view.done) {
         (true, _) => "nothing has changed\n".to_owned(),
         (false, true) => "changed\n".to_owned(),
+        (false, false) if view.is_refused() => "would be refused as a whole, for something needs a restart\n".to_owned(),
         (false, false) => "would change\n".to_owned(),
     };
     let word = |value: &str| if value.is_empty() { "none".to_owned() } else { value.to_owned() };
     for change in &view.changes {
-        let mark = if change.needs_restart { " (needs a restart: nothing would be changed)" } else { "" };
+        let mark = if change.needs_restart { " (needs a restart)" } else { "" };
         let _ = writeln!(text, "  {}: {} -> {}{mark}", change.key, word(&change.old), word(&change.new));
     }
     for note in &view.notes {
@@ -430,7 +440,7 @@ mod tests {
         assert_eq!(lines[0], "tgw.example.net up 1d 2h, simulated cards (no voice), tollgate 0.1.0");
         let cells: Vec<_> = lines[2].split_whitespace().collect();
         let call = ["A1B2", "0000BEEF", "sendrecv", "10.0.0.9:4000", "1m", "15s", "3750", "3749"];
-        assert_eq!(cells, [&["ds/ds3-1/ds1-5/17", "blocked", "los", "out", "told"][..], &call].concat());
+        assert_eq!(cells, [&["ds/ds3-1/ds1-5/17", "blocked", "los", "out", "told", "awaits-wink"][..], &call].concat());
         assert_eq!(lines[3], "1 endpoint");
     }
 
@@ -459,7 +469,7 @@ mod tests {
         let change = ChangeRow { key: "cores.both".into(), old: "1".into(), new: String::new(), needs_restart: true };
         let view = Reload { done: false, changes: vec![change], notes: vec!["mind".into()] };
         let text = text(&respond(Body::Reload(view)));
-        assert_eq!(text, "would change\n  cores.both: 1 -> none (needs a restart: nothing would be changed)\n  mind\n");
+        assert_eq!(text, "would be refused as a whole, for something needs a restart\n  cores.both: 1 -> none (needs a restart)\n  mind\n");
         assert_eq!(reload(&Reload { done: true, changes: Vec::new(), notes: Vec::new() }), "nothing has changed\n");
     }
 

@@ -13,9 +13,10 @@ impl Table {
     }
 
     /// Adds a row; an empty cell is shown as `-`.
-    pub fn row<const N: usize>(&mut self, cells: [String; N]) {
-        debug_assert_eq!(N, self.head.len(), "{:?}", self.head);
-        self.rows.push(cells.into_iter().map(|cell| if cell.is_empty() { "-".into() } else { cell }).collect());
+    pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        let cells: Vec<_> = cells.into_iter().map(|cell| if cell.is_empty() { "-".into() } else { cell }).collect();
+        debug_assert_eq!(cells.len(), self.head.len(), "{:?}", self.head);
+        self.rows.push(cells);
     }
 }
 

@@ -199,6 +199,12 @@ fn check_transport(raw: &Raw, findings: &mut Findings<'_>) {
         let problem = "must be empty with transport.kind = \"mio\": submission threads are io_uring's";
         findings.cross("transport.sqpoll_cpus", &["transport.kind"], &raw.transport.sqpoll_cpus, problem);
     }
+    if raw.transport.kind == TransportKind::Xdp
+        && let Some(listen) = raw.gateway.listen.iter().find(|listen| listen.ip().is_loopback())
+    {
+        let problem = format!("must be another one with gateway.listen {listen}: AF_XDP works with network cards, not on loopback");
+        findings.cross("transport.kind", &["gateway.listen"], &raw.transport.kind, problem);
+    }
     let room = u64::from(raw.transport.receive_frame_bytes) * 4;
     if raw.transport.receive_buffer.0 < room {
         let problem = format!("must be at least {}: four times transport.receive_frame_bytes", Bytes(room));
@@ -486,6 +492,7 @@ mod tests {
             &[("stall_exit", "stall_exit = \"1s\""), ("stall_alarm", "stall_alarm = \"2s\"")],
             "limits.stall_alarm = \"2s\": must be below limits.stall_exit = 1s",
         );
+        refused(&[("kind = \"auto\"", "kind = \"xdp\"")], "transport.kind = \"xdp\": must be another one with gateway.listen 127.0.0.1");
         let slip = ("history_rate", "history_rate = 500000");
         refused(&[slip, ("history_bytes", "history_bytes = 4096")], "must be at most 139810: 16GiB of history a core");
         refused(&[("leave", "leave = \"50ms\"")], "must be below overload.enter = 50ms");

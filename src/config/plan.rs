@@ -18,6 +18,15 @@ pub const RING_ENTRIES: usize = 1024;
 /// One entry is a cache line.
 const RING_ENTRY_BYTES: usize = 64;
 
+/// With AF_XDP: a frame, or a part of a send slot.
+pub const XDP_CHUNK: usize = 4096;
+/// With AF_XDP: room for headers in front of what is sent.
+pub const XDP_SLOT_HEAD: usize = 128;
+/// Room in a send slot for a RestartInProgress in front of the largest response.
+const ANNOUNCEMENT_ROOM: u32 = 512;
+/// The longest UDP payload over IPv4.
+const DATAGRAM_MAX: u32 = 65_507;
+
 /// What the plan needs to know about the machine.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CpuFacts {
@@ -52,7 +61,7 @@ pub struct Memory {
     pub endpoints: u64,
     /// Kept responses, rate x T-HIST x bytes, with their index.
     pub history: u64,
-    /// Receive and send frames.
+    /// Receive and send frames, with AF_XDP those shared with the card too.
     pub frames: u64,
     /// Rings to the other cores.
     pub rings: u64,
@@ -166,8 +175,13 @@ pub fn plan(config: &Config, facts: &CpuFacts) -> Result<Plan, Errors> {
         core.connections = config.limits.connections.fixed().copied().unwrap_or(every);
     }
     let others = cores.len() as u64 - 1;
-    for core in &mut cores {
+    // Queues of the card go round the cores with sockets, which come first.
+    let queues = if config.transport.kind == TransportKind::Xdp { config.xdp.queues.fixed().map_or(usize::MAX, |&n| n.into()) } else { 0 };
+    for (place, core) in cores.iter_mut().enumerate() {
         core.memory = memory(config, core, others, &history);
+        if place < queues && core.role != Role::Shard {
+            core.memory.frames += xdp_bytes(config);
+        }
     }
     let notes = notes(config, facts, &cores);
     let (transport, steering, busy_poll) = (config.transport.kind, config.transport.steering, config.cores.busy_poll);
@@ -296,6 +310,18 @@ fn memory(config: &Config, core: &CorePlan, others: u64, history: &History) -> M
         Role::Transport => Memory { endpoints: 0, history: 0, frames: receive + send, rings, sockets },
         Role::Shard => Memory { endpoints, history, frames: send, rings, sockets: 0 },
     }
+}
+
+/// The longest datagram a core can send, in octets: the largest response any agent takes behind a restart.
+pub fn send_slot_bytes(config: &Config) -> u32 {
+    let largest = config.agents.iter().map(|agent| agent.max_response).max().unwrap_or(0);
+    config.transport.send_frame_bytes.max(largest + ANNOUNCEMENT_ROOM).min(DATAGRAM_MAX)
+}
+
+/// What a core shares with the card when its transport is AF_XDP, in octets: frames, and whole chunks for each send slot.
+pub fn xdp_bytes(config: &Config) -> u64 {
+    let slot = (XDP_SLOT_HEAD + send_slot_bytes(config) as usize).div_ceil(XDP_CHUNK) as u64;
+    (u64::from(config.xdp.frames) + u64::from(config.transport.send_frames) * slot) * XDP_CHUNK as u64
 }
 
 /// Blocks for the byte strings of so many connections and endpoints: two for a remote description, and as many again for digit maps
@@ -539,6 +565,15 @@ mod tests {
         let four = of(|c| c.cores.both = Auto::Fixed(4));
         assert_eq!((four.rings, four.frames, four.history), (3 * 65_536, one.frames, one.history));
         assert!(one.history > 20_000 * 30 * 256, "with the index");
+        // 2048 frames and 512 slots of two chunks, of 4 KiB each; a core without a queue of the card has none.
+        let xdp = |queues| {
+            let mut config = Config::default_embedded();
+            (config.transport.kind, config.xdp.queues, config.cores.both) = (TransportKind::Xdp, queues, Auto::Fixed(2));
+            let plan = plan(&config, &facts(&[0; 4])).unwrap();
+            [0, 1].map(|core| plan.cores[core].memory.frames - one.frames)
+        };
+        assert_eq!(xdp(Auto::Auto), [3072 * 4096; 2]);
+        assert_eq!(xdp(Auto::Fixed(1)), [3072 * 4096, 0]);
     }
 
     #[test]

@@ -40,8 +40,8 @@ const DATAGRAMS: u16 = 1024;
 const ENTITIES: u16 = 256;
 /// Bytes a wildcard or range may make a name longer than any endpoint's.
 const WILDCARD_ROOM: usize = 12;
-/// Room in a send slot for a RestartInProgress in front of the largest response.
-const ANNOUNCEMENT_ROOM: u32 = 512;
+// What the plan says of memory shared with a card is what it is.
+const _: () = assert!(config::XDP_CHUNK == super::frame::CHUNK && config::XDP_SLOT_HEAD == umem::SLOT_HEAD);
 
 /// A running gateway.
 pub struct Gateway {
@@ -252,7 +252,7 @@ impl Parts {
         let own = layout.cores.iter().map(|core| if core.role == Role::Shard { send } else { receive });
         let spare = layout.cores.iter().filter(|core| core.role == Role::Shard).map(|_| FrameLayout { frames: 1, size: receive.size });
         let layouts: Vec<FrameLayout> = own.chain(spare).collect();
-        let slot_size = wide.send_frame_bytes.max(plan_largest(config) + ANNOUNCEMENT_ROOM).min(super::transport::DATAGRAM_MAX as u32);
+        let slot_size = config::send_slot_bytes(config);
         // Cores with sockets take a seat each, in order, and chunks to receive into and send from.
         let mut places = 0..;
         let mut seat = |role: Role| if role == Role::Shard { None } else { bypass?.seat(places.next()?) };
@@ -364,10 +364,6 @@ pub(super) fn sources(settings: &Settings) -> SourceList {
     let agents = &settings.agents;
     let addresses = agents.iter().flat_map(|agent| &agent.addresses).copied().collect();
     SourceList { anybody: agents.iter().any(|agent| agent.any_address), addresses }
-}
-
-fn plan_largest(config: &Config) -> u32 {
-    config.agents.iter().map(|agent| agent.max_response).max().unwrap_or(0)
 }
 
 fn spin(busy_poll: BusyPoll) -> Spin {

@@ -173,6 +173,11 @@ impl Args {
     }
 
     fn check_addresses(&self) -> anyhow::Result<()> {
+        let families = |v4: bool| self.target.iter().filter(|target| target.is_ipv4() == v4).map(ToString::to_string).collect::<Vec<_>>();
+        let (v4, v6) = (families(true).join(","), families(false).join(","));
+        if !v4.is_empty() && !v6.is_empty() {
+            bail!("--target: {v4} and {v6} are of two address families, and one agent plays at one address: name those of one family");
+        }
         for (place, target) in self.target.iter().enumerate() {
             if target.port() == 0 || target.ip().is_unspecified() || target.ip().is_multicast() {
                 bail!("--target {target}: must be the address and port of one gateway");
@@ -192,7 +197,7 @@ impl Args {
     }
 }
 
-/// Runs the load; the exit code is 0 when no check failed, 1 when one did, 2 when the arguments make no sense.
+/// Runs the load; the exit code is 0 when no check failed, 1 when one did or no call was taken at all, 2 when the arguments make no sense.
 ///
 /// # Errors
 /// When it cannot listen, or nothing answers at the beginning.
@@ -263,6 +268,8 @@ mod tests {
             ("--scenario call --window 4 --duration 1 --endpoints ds/*", "--endpoints"),
             ("--scenario call --window 4 --duration 1 --endpoints a[1-4] --standing 4", "--standing"),
             ("--scenario call --window 4 --duration 1 --target [::1]:2427", "--listen [::]:2727"),
+            ("--scenario call --window 4 --duration 1 --target 127.0.0.1:1,[::1]:1", "127.0.0.1:1 and [::1]:1 are of two address families"),
+            ("--scenario call --window 4 --duration 1 --target [::1]:1,127.0.0.1:1 --listen [::]:2727", "name those of one family"),
             ("--scenario call --window 4 --duration 1 --target 127.0.0.1:1,127.0.0.1:2,127.0.0.1:1", "127.0.0.1:1: named twice"),
             ("--scenario call --window 4 --duration 1 --target 127.0.0.1:2727", "is --listen itself"),
             ("--scenario call --window 4 --duration 1 --target 0.0.0.0:2427", "one gateway"),

@@ -327,8 +327,9 @@ impl Gateway {
 
 /// The rows with fitting names in the state asked for.
 fn pick<R: Row>(mut rows: Vec<R>, name: Option<&str>, state: Option<&str>) -> Result<List<R>, Failure> {
-    if let Some(state) = state.filter(|state| !R::STATES.contains(state)) {
-        let message = format!("{state}: no such state here; there are {}", R::STATES.join(", "));
+    let states = R::states();
+    if let Some(state) = state.filter(|state| !states.contains(state)) {
+        let message = format!("{state}: no such state here; there are {}", states.join(", "));
         return Err(Failure::new(FailureKind::Unknown, message));
     }
     rows.retain(|row| name.is_none_or(|pattern| names::fits(pattern, row.name())) && state.is_none_or(|state| row.is(state)));

@@ -103,8 +103,16 @@ impl Gateway {
         let signalling = plan.signalling(endpoint);
         let kind = signalling.digits();
         let digits = |text: &str| {
-            let example = if kind == DigitKind::Mf { "k0,5,5,5,1,2,3,4,s0" } else { "5551234#" };
-            digits(text, kind).ok_or_else(|| Failure::new(FailureKind::BadRequest, format!("{text}: no digits; such as {example}")))
+            let wanted = match kind {
+                DigitKind::Mf => "MF: 0 to 9, k0 to k2 and s0 to s3, such as k0,5,5,5,1,2,3,4,s0",
+                DigitKind::Dtmf => "DTMF: 0 to 9, A to D, * and #, such as 5551234#",
+                DigitKind::Pulse => "dial pulses: 0 to 9, such as 5551234",
+            };
+            let most = Digits::MAX;
+            digits(text, kind).ok_or_else(|| {
+                let message = format!("{text}: not what this channel sends; it has {wanted}; at most {most} at a time");
+                Failure::new(FailureKind::BadRequest, message)
+            })
         };
         let order = match order {
             Far::Seize { digits: text } => FarOrder::Seize(kind, digits(text)?),

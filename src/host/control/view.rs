@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::protocol::Failure;
+use crate::proto::cas::State;
 
 /// The answer to a request.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -60,6 +61,11 @@ impl<R> List<R> {
 pub trait Row {
     /// The words its state filter knows.
     const STATES: &'static [&'static str];
+
+    /// The same, where other registers bring more of them.
+    fn states() -> Vec<&'static str> {
+        Self::STATES.to_vec()
+    }
 
     /// The name a pattern is held against.
     fn name(&self) -> &str;
@@ -273,9 +279,21 @@ pub struct EndpointRow {
     pub connections: Vec<ConnectionRow>,
 }
 
+impl EndpointRow {
+    fn line(&self) -> Option<State> {
+        self.line.as_deref().and_then(State::by_name)
+    }
+}
+
 impl Row for EndpointRow {
     const STATES: &'static [&'static str] =
         &["idle", "busy", "out", "up", "down", "unblocked", "leaving", "blocked", "unknown", "waiting", "sent", "disconnected", "told"];
+
+    /// And what the signalling waits for; `idle` and `out` are more than that.
+    fn states() -> Vec<&'static str> {
+        let lines = State::ALL.iter().map(|state| state.name()).filter(|name| !Self::STATES.contains(name));
+        Self::STATES.iter().copied().chain(lines).collect()
+    }
 
     fn name(&self) -> &str {
         &self.name
@@ -283,10 +301,13 @@ impl Row for EndpointRow {
 
     fn is(&self, state: &str) -> bool {
         match state {
-            "idle" => self.in_service && self.connections.is_empty(),
-            "busy" => !self.connections.is_empty(),
+            "idle" => self.in_service && self.connections.is_empty() && !self.line().is_some_and(|line| line.is_busy() || line.is_held()),
+            "busy" => !self.connections.is_empty() || self.line().is_some_and(State::is_busy),
             "out" => !self.in_service,
-            state => self.administrative == state || self.operational == state || self.announcement == state,
+            state => {
+                let line = self.line.as_ref().is_some_and(|line| line == state);
+                line || self.administrative == state || self.operational == state || self.announcement == state
+            }
         }
     }
 }
@@ -521,6 +542,13 @@ pub struct Reload {
     pub changes: Vec<ChangeRow>,
     /// What else there is to say.
     pub notes: Vec<String>,
+}
+
+impl Reload {
+    /// Whether a reload would be refused, for something needs a restart.
+    pub fn is_refused(&self) -> bool {
+        !self.done && self.changes.iter().any(|change| change.needs_restart)
+    }
 }
 
 /// A setting that changes.

@@ -49,6 +49,8 @@ failures! {
     NotCleared = "pattern could not be cleared",
     /// The gateway answered nothing any more while calls were being ended, so that the audit at the end was given up.
     Silent = "gateway fell silent; what is left is unknown",
+    /// Calls, or audits, were sent by the schedule and every single one was refused.
+    NothingDone = "every call or every audit was refused",
     /// A connection was left at the end.
     ConnectionLeft = "connection left at the end",
 }

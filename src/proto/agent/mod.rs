@@ -175,6 +175,8 @@ pub struct Agent {
     /// Places of names whose clearing was refused for the time being.
     uncleared: Vec<u32>,
     clearing_attempts: usize,
+    /// Of the schedule's CRCX and AUEP: whether one was refused, whether one was carried out.
+    outcomes: [(bool, bool); 2],
     calls: Calls,
     transactions: Transactions,
     confirmations: Confirmations,
@@ -207,6 +209,7 @@ impl Agent {
             silent: false,
             uncleared: Vec::new(),
             clearing_attempts: 0,
+            outcomes: [(false, false); 2],
             calls: Calls::new(&settings.endpoints, settings.hold, rng.fork("calls")),
             transactions: Transactions::new(settings.timers, settings.gateway.clone(), transactions_max, settings.pad_to, &mut ids),
             confirmations: Confirmations::new(),
@@ -322,6 +325,9 @@ impl Agent {
         });
         // A loss may have been the last thing the phase waited for.
         self.advance(now);
+        if self.phase == Phase::Done && self.verify && std::mem::take(&mut self.outcomes).contains(&(true, false)) {
+            observer.failed(Failure::NothingDone, b"");
+        }
     }
 
     /// When [`Agent::poll`] has something to do.
@@ -458,6 +464,7 @@ impl Agent {
         if ended.token >= CLEARING_TOKENS {
             return self.handle_cleared(ended.token, response.code, message, observer);
         }
+        self.note_outcome(ended, response.code);
         let Err(failure) = self.calls.handle_final(now, ended.token, Some(response)) else { return };
         let failure = match (failure, self.phase) {
             (Failure::AuditDiffers, Phase::Auditing) => {
@@ -469,6 +476,18 @@ impl Agent {
         let expected = self.disturbed && failure != Failure::ConnectionLeft;
         if self.verify && !expected {
             observer.failed(failure, message);
+        }
+    }
+
+    fn note_outcome(&mut self, ended: &Ended, code: u16) {
+        let place = match ended.verb {
+            Verb::Crcx => 0,
+            Verb::Auep => 1,
+            _ => return,
+        };
+        if ended.intended != Time::NEVER {
+            let (refused, done) = &mut self.outcomes[place];
+            *(if (200..300).contains(&code) { done } else { refused }) = true;
         }
     }
 

@@ -138,92 +138,91 @@ impl Default for Times {
     }
 }
 
-/// What a machine waits for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum State {
+macro_rules! states {
+    ($($(#[doc = $help:literal])+ $variant:ident = $name:literal,)+) => {
+        /// What a machine waits for.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum State { $($(#[doc = $help])+ $variant,)+ }
+
+        impl State {
+            /// Every one.
+            pub const ALL: &'static [State] = &[$(State::$variant,)+];
+
+            /// It in words for a display.
+            pub const fn name(self) -> &'static str {
+                match self { $(State::$variant => $name,)+ }
+            }
+        }
+    };
+}
+
+states! {
     /// Both ends are on-hook.
-    #[default]
-    Idle,
+    Idle = "idle",
     /// Ours: seized, the far end's wink is to come (A4).
-    AwaitWink,
+    AwaitWink = "awaits-wink",
     /// Ours: both ends have seized, we control and wait (A5).
-    Glare,
+    Glare = "glare",
     /// Ours: the far end did not give way; the call is lost, the line still held (A7).
-    GlareHold,
+    GlareHold = "glare-hold",
     /// Ours: digits will be sent in a moment.
-    DigitDelay,
+    DigitDelay = "before-digits",
     /// Ours: digits are being sent.
-    Sending,
+    Sending = "sends-digits",
     /// Ours: the first string is sent, a wink asks for the next.
-    AwaitNextWink,
+    AwaitNextWink = "awaits-next-wink",
     /// Ours, operator service: the address is sent, off-hook asks for the calling number (D3).
-    AwaitOffHook,
+    AwaitOffHook = "awaits-off-hook",
     /// Ours: everything is sent.
-    AwaitAnswer,
+    AwaitAnswer = "awaits-answer",
     /// Ours: answered.
-    Answered,
+    Answered = "answered",
     /// Ours: the called party went on-hook (A16).
-    Suspended,
+    Suspended = "suspended",
     /// Theirs: seized, our wink is to come.
-    Seized,
+    Seized = "seized",
     /// Theirs: our wink is being sent.
-    Winking,
+    Winking = "winks",
     /// Theirs: digits are to come.
-    Collecting,
+    Collecting = "awaits-digits",
     /// Theirs: the agent is to say what happens.
-    AwaitAgent,
+    AwaitAgent = "awaits-agent",
     /// Theirs: we have answered.
-    Talking,
+    Talking = "talks",
     /// We show on-hook in a call that is up (`sus`).
-    OnHold,
+    OnHold = "on-hold",
     /// We told the agent of a release; it is to complete it (C10).
-    AwaitRelease,
+    AwaitRelease = "awaits-release",
     /// We are on-hook, the far end is not yet (A21).
-    Releasing,
+    Releasing = "releases",
     /// The far end stayed off-hook though the call is over: no call can be made until it goes on-hook.
-    Lockout,
+    Lockout = "lockout",
     /// We hold the line off-hook so that nobody seizes it (B1).
-    Blocking,
+    Blocking = "blocks",
     /// The far end does (B3, B5).
-    Blocked,
+    Blocked = "far-blocked",
     /// A line of a PBX: it rings.
-    Ringing,
+    Ringing = "rings",
     /// A line of a PBX: off-hook.
-    OffHook,
+    OffHook = "off-hook",
     /// Out of service.
-    Out,
+    Out = "out",
 }
 
 impl State {
-    /// It in words for a display.
-    pub const fn name(self) -> &'static str {
-        match self {
-            State::Idle => "idle",
-            State::AwaitWink => "awaits-wink",
-            State::Glare => "glare",
-            State::GlareHold => "glare-hold",
-            State::DigitDelay => "before-digits",
-            State::Sending => "sends-digits",
-            State::AwaitNextWink => "awaits-next-wink",
-            State::AwaitOffHook => "awaits-off-hook",
-            State::AwaitAnswer => "awaits-answer",
-            State::Answered => "answered",
-            State::Suspended => "suspended",
-            State::Seized => "seized",
-            State::Winking => "winks",
-            State::Collecting => "awaits-digits",
-            State::AwaitAgent => "awaits-agent",
-            State::Talking => "talks",
-            State::OnHold => "on-hold",
-            State::AwaitRelease => "awaits-release",
-            State::Releasing => "releases",
-            State::Lockout => "lockout",
-            State::Blocking => "blocks",
-            State::Blocked => "blocked",
-            State::Ringing => "rings",
-            State::OffHook => "off-hook",
-            State::Out => "out",
-        }
+    /// Whether no call can be or come there because of what one of the ends does, though the channel is in service.
+    pub const fn is_held(self) -> bool {
+        matches!(self, State::Lockout | State::Blocking | State::Blocked)
+    }
+
+    /// Whether a call is there, or begins or ends.
+    pub const fn is_busy(self) -> bool {
+        !self.is_held() && !matches!(self, State::Idle | State::Out)
+    }
+
+    /// The one with this name.
+    pub fn by_name(name: &str) -> Option<State> {
+        State::ALL.iter().copied().find(|state| state.name() == name)
     }
 }
 

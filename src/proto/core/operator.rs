@@ -6,6 +6,7 @@ use super::lead::Administration;
 use super::lead_view::{FacilitiesView, LossView, ShutdownView};
 use super::outside::{Frames, Outside, Turn};
 use crate::proto::base::{AgentId, EndpointIndex, Time};
+use crate::proto::cas::State;
 use crate::proto::endpoint::{Announcement as Told, Connection, ConnectionSlot, Endpoint, Law, Remote, Service};
 use crate::proto::restart;
 use crate::proto::transaction::history;
@@ -68,9 +69,9 @@ pub enum Ask {
 pub enum StateFilter {
     /// Any.
     All,
-    /// In service without a connection.
+    /// In service without a connection, and nobody uses or holds the line.
     Idle,
-    /// With a connection.
+    /// With a connection, or with a call on the line.
     Busy,
     /// Out of service.
     Out,
@@ -214,7 +215,7 @@ impl Core {
                     _ => Vec::new(),
                 };
                 let done = self.each(&selection, &mut request.cursor, |core, endpoint, view| {
-                    if state.holds(view) {
+                    if state.holds(view, core.calls.card.line_state(endpoint)) {
                         list.push(core.view(turn.now, endpoint, view));
                     }
                 });
@@ -363,11 +364,13 @@ impl SpanView {
 }
 
 impl StateFilter {
-    fn holds(self, endpoint: &Endpoint) -> bool {
-        let busy = endpoint.connection_slots().next().is_some();
+    /// `line` is what the signalling of the endpoint waits for.
+    fn holds(self, endpoint: &Endpoint, line: Option<&str>) -> bool {
+        let line = line.and_then(State::by_name);
+        let busy = endpoint.connection_slots().next().is_some() || line.is_some_and(State::is_busy);
         match self {
             StateFilter::All => true,
-            StateFilter::Idle => endpoint.service.in_service && !busy,
+            StateFilter::Idle => endpoint.service.in_service && !busy && !line.is_some_and(State::is_held),
             StateFilter::Busy => busy,
             StateFilter::Out => !endpoint.service.in_service,
         }

@@ -343,6 +343,9 @@ impl MfDigit {
 }
 
 impl Digits {
+    /// The most there can be.
+    pub const MAX: usize = DIGITS_MAX;
+
     /// None.
     pub const NONE: Digits = Digits { symbols: [0; DIGITS_MAX], count: 0 };
 

@@ -518,8 +518,7 @@ impl Card for SimCard {
             }
             CardOrder::Far(endpoint, order) => {
                 let kind = self.working(endpoint).ok_or("the card does not carry this endpoint, or what carries it has failed")?.kind;
-                self.far.operate(now, endpoint, kind, &order);
-                Ok(())
+                self.far.operate(now, endpoint, kind, &order)
             }
             CardOrder::Behave(behaviour) => {
                 self.far.behave(behaviour);

@@ -83,6 +83,19 @@ fn mixed_and_closed_loops_pass_too() {
     gateway.assert_sound();
 }
 
+/// A load of which no call was taken is no success: a script that watches a gateway by it must see that.
+#[test]
+fn a_load_whose_calls_are_all_refused_fails() {
+    let gateway = Gateway::start(Tuning::new());
+    gateway.order(&["drain"]);
+    let output = load(&gateway, "--scenario call --rate 200 --duration 1").output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&found["passed"], &found["failed_checks"]["every call or every audit was refused"]), (&false.into(), &1.into()));
+    gateway.order(&["drain", "--off"]);
+    report(&load(&gateway, "--scenario call --rate 200 --duration 1").output().unwrap(), &gateway);
+}
+
 /// Nobody there, or somebody who says nothing: that is said within seconds, with what the network says of it.
 #[test]
 fn a_load_without_a_gateway_says_so() {

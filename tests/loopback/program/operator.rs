@@ -44,6 +44,32 @@ fn everything_can_be_shown_in_both_forms() {
     gateway.refused(&["show", "endpoint", "ds/ds3-1/ds1-29/1"]);
 }
 
+/// What the signalling of a trunk waits for is a column and a state of its own; a trunk in use is not idle.
+#[test]
+fn lines_show_what_they_wait_for() {
+    let tuning = Tuning::new().layout(2, 0, 0).set("span.0.signalling", "\"mf-wink\"");
+    let gateway = Gateway::start(tuning);
+    let mut agent = Agent::of(&gateway);
+    let trunk = "ds/ds3-1/ds1-1/1";
+    let in_state = |state: &str| gateway.rows(&["endpoints", "--state", state]);
+    assert_eq!((in_state("idle").len(), in_state("lockout").len()), (672, 0));
+    gateway.order(&["sim", "far", trunk, "hangs"]);
+    agent.create(trunk);
+    let call = ["X: 1", "S: MS/sup(addr(k0,5,5,5,s0))"];
+    assert_eq!(agent.ask("RQNT", trunk, &call).code, Some(200));
+    eventually("it is answered", SOON, || (names(&in_state("answered")) == [trunk]).then_some(()));
+    assert_eq!((in_state("busy").len(), in_state("idle").len()), (1, 671));
+    let table = gateway.order(&["show", "endpoints", trunk]);
+    let cells: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!((cells[1][5], cells[2][5]), ("LINE", "answered"), "{table}");
+    // The agent hangs up and the far end does not: first it is waited for, then it holds the line.
+    assert_eq!(agent.ask("RQNT", trunk, &["X: 2", "S: MS/rel"]).code, Some(200));
+    eventually("it is waited for", SOON, || (names(&in_state("releases")) == [trunk]).then_some(()));
+    let refused = gateway.refused(&["show", "endpoints", "--state", "asleep"]);
+    assert!(refused.contains("lockout") && refused.contains("far-blocked"), "{refused}");
+    gateway.assert_sound();
+}
+
 #[test]
 fn nobody_answers_where_no_gateway_runs() {
     let output = Command::new(PROGRAM).args(["show", "cores", "--socket", "/nowhere/tollgate.sock"]).output().unwrap();

@@ -82,6 +82,9 @@ struct FarEnd {
     digits: Digits,
     digit_kind: DigitKind,
     gone: usize,
+    /// The plan the digits are sent in, and when the one on its way has passed; `NEVER` before the first.
+    dials: u32,
+    dials_until: Time,
     /// Numbers of the present plan, of what the gateway sends, and of the tone.
     plan: u32,
     sending: u32,
@@ -103,11 +106,26 @@ impl FarEnd {
             digits: Digits::NONE,
             digit_kind: DigitKind::Dtmf,
             gone: 0,
+            dials: 0,
+            dials_until: Time::ZERO,
             plan: 0,
             sending: 0,
             tone: 0,
             hears_tone: false,
         }
+    }
+}
+
+impl FarEnd {
+    /// More digits behind those that are not gone yet.
+    fn append(&mut self, more: Digits) -> Result<(), &'static str> {
+        let mut all = Digits::NONE;
+        let left = self.digits.as_slice().get(self.gone..).unwrap_or_default();
+        if !left.iter().chain(more.as_slice()).all(|&symbol| all.push(symbol)) {
+            return Err("the far end has digits to send, and no room for more: try again when they are sent");
+        }
+        (self.digits, self.gone) = (all, 0);
+        Ok(())
     }
 }
 
@@ -127,8 +145,11 @@ impl FarEnds {
         self.steps.push(Reverse((at, self.ordinal, endpoint, step)));
     }
 
-    /// An operator's order.
-    pub fn operate(&mut self, now: Time, endpoint: EndpointIndex, kind: ChannelKind, order: &FarOrder) {
+    /// An operator's order. Digits go behind those that are still to be sent.
+    ///
+    /// # Errors
+    /// When there are too many of them.
+    pub fn operate(&mut self, now: Time, endpoint: EndpointIndex, kind: ChannelKind, order: &FarOrder) -> Result<(), &'static str> {
         let end = self.end(endpoint, kind);
         match *order {
             FarOrder::Behave(behaviour) => end.behaviour = Some(behaviour),
@@ -137,13 +158,18 @@ impl FarEnds {
                 end.plan += 1;
                 (end.phase, end.digits, end.digit_kind, end.gone) = (Phase::Calling, digits, digit_kind, 0);
                 let plan = end.plan;
+                end.dials = plan;
                 self.at(now, endpoint, Step::Show(plan, true));
                 self.at(now + NO_WINK, endpoint, Step::NextDigit(plan));
             }
             FarOrder::Digits(digit_kind, digits) => {
+                if end.dials == end.plan && (end.phase == Phase::Calling || now < end.dials_until) {
+                    return end.append(digits);
+                }
                 end.plan += 1;
                 (end.digits, end.digit_kind, end.gone) = (digits, digit_kind, 0);
                 let plan = end.plan;
+                (end.dials, end.dials_until) = (plan, Time::NEVER);
                 self.at(now, endpoint, Step::NextDigit(plan));
             }
             FarOrder::Show(hook) => {
@@ -154,6 +180,7 @@ impl FarEnds {
             FarOrder::Wink => self.pulse(now, endpoint, true, WINK),
             FarOrder::Flash => self.pulse(now, endpoint, false, FLASH),
         }
+        Ok(())
     }
 
     fn pulse(&mut self, now: Time, endpoint: EndpointIndex, off: bool, length: Duration) {
@@ -215,6 +242,7 @@ impl FarEnds {
                 end.plan += 1;
                 end.phase = Phase::Dialled;
                 let plan = end.plan;
+                (end.dials, end.dials_until) = (plan, Time::NEVER);
                 self.at(now + REACTION, endpoint, Step::NextDigit(plan));
             }
             _ => {}
@@ -289,11 +317,14 @@ impl FarEnds {
                 if end.phase == Phase::Calling {
                     end.phase = Phase::Dialled;
                 }
+                end.dials_until = now;
                 let symbol = *end.digits.as_slice().get(end.gone)?;
                 end.gone += 1;
                 let (kind, needs_receiver) = (end.digit_kind, end.digit_kind != DigitKind::Dtmf);
                 let taken = !needs_receiver || end.listens == Some(kind);
-                self.at(now + length(kind, &[symbol]), endpoint, Step::NextDigit(plan));
+                let until = now + length(kind, &[symbol]);
+                end.dials_until = until;
+                self.at(until, endpoint, Step::NextDigit(plan));
                 taken.then_some(LineInput::Digit(kind, symbol))
             }
             // Either it wants the next string or has the last: both are a wink. Then the call is answered.

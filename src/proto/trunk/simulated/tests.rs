@@ -3,7 +3,7 @@
 use super::model::Naive;
 use super::*;
 use crate::proto::base::Mode;
-use crate::proto::trunk::{FacilityKind, FacilityPlan};
+use crate::proto::trunk::{DigitKind, FacilityKind, FacilityPlan, FarOrder, LineInput};
 
 pub(super) const MS: u64 = 1_000_000;
 const SPAN: Facility = Facility::Span(SpanIndex(0));
@@ -390,4 +390,34 @@ fn the_seed_decides() {
     };
     assert_eq!(life(7), life(7));
     assert!((8..20).any(|seed| life(seed) != life(7)));
+}
+
+#[test]
+fn more_digits_of_a_far_end_go_behind_those_it_still_sends() {
+    let mut card = card(1);
+    let digits = |text: &str| {
+        let mut digits = crate::proto::package::parameters::Digits::NONE;
+        assert!(text.bytes().all(|symbol| digits.push(symbol)));
+        CardOrder::Far(endpoint(0), FarOrder::Digits(DigitKind::Dtmf, digits))
+    };
+    let heard = |card: &mut SimCard, until: Time| {
+        let symbol = |indication| match indication {
+            Indication::Line { input: LineInput::Digit(_, symbol), .. } => Some(char::from(symbol)),
+            _ => None,
+        };
+        polled(card, until).into_iter().filter_map(symbol).collect::<String>()
+    };
+    card.operate(ms(0), &digits("123")).unwrap();
+    assert_eq!(heard(&mut card, ms(150)), "12");
+    card.operate(ms(160), &digits("456")).unwrap();
+    assert_eq!(heard(&mut card, ms(2_000)), "3456");
+    // Behind the last one as well, while it lasts; then at once.
+    card.operate(ms(3_000), &digits("7")).unwrap();
+    assert_eq!(heard(&mut card, ms(3_010)), "7");
+    card.operate(ms(3_020), &digits("8")).unwrap();
+    assert_eq!((heard(&mut card, ms(3_100)), heard(&mut card, ms(3_140))), (String::new(), "8".into()));
+    let most = "1".repeat(crate::proto::package::parameters::Digits::MAX);
+    card.operate(ms(5_000), &digits(&most)).unwrap();
+    assert!(card.operate(ms(5_000), &digits("2")).unwrap_err().contains("no room"));
+    assert_eq!(heard(&mut card, ms(60_000)), most);
 }
