@@ -6,6 +6,7 @@
 
 pub mod alarm;
 pub mod card;
+pub mod performance;
 pub mod placement;
 mod reader;
 pub mod selection;
@@ -18,6 +19,7 @@ pub use card::{
     Answer, Behaviour, Card, CardFault, CardOrder, CheckTone, DigitKind, Echo, EventText, FarOrder, Hook, Indication, LineInput, LineOrder,
     LineState, Media, MediaAddress, MediaReport,
 };
+pub use performance::{Counts, Performance, Signal, Violations};
 pub use selection::{Cursor, NameError, Selection};
 pub use simulated::{SimCard, SimulatedPlan};
 pub use topology::{Facility, FacilityKind, FacilityPlan, SpanIndex, T3Index, Topology};
