@@ -19,6 +19,8 @@ const WITHIN: Duration = Duration::from_secs(30);
 pub enum Form {
     /// Tables.
     Text,
+    /// Tables, with the past of a facility.
+    History,
     /// As it came.
     Json,
 }
@@ -42,7 +44,7 @@ pub fn ask(socket: &Path, request: &Request, form: Form) -> Result<ExitCode> {
     }
     match form {
         Form::Json => print(&String::from_utf8_lossy(&line))?,
-        Form::Text => print(render::text(&response).trim_end())?,
+        Form::Text | Form::History => print(render::text(&response, form == Form::History).trim_end())?,
     }
     if !response.silent_cores.is_empty() {
         let cores: Vec<_> = response.silent_cores.iter().map(u8::to_string).collect();

@@ -2,9 +2,10 @@
 
 mod ask;
 mod render;
+mod span;
 mod table;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use clap::{Parser, Subcommand};
 use std::fmt::Display;
 use std::io::{ErrorKind, Write};
@@ -61,6 +62,9 @@ enum Verb {
         /// Print the gateway's answer as one line of JSON.
         #[arg(long)]
         json: bool,
+        /// Of one span: each 15-minute interval of the last 24 hours (JSON has them anyway).
+        #[arg(long, conflicts_with = "json")]
+        history: bool,
     },
     /// Take endpoints out of service; calls that are up stay until they end, unless an option says otherwise.
     Block {
@@ -197,8 +201,15 @@ pub fn main() -> ExitCode {
         Verb::Run => report(run(path, cli.socket, cli.log)),
         Verb::Check { file, cpus } => report(check(&file, cpus.as_deref())),
         Verb::Load(arguments) => report(load::run(arguments)),
-        Verb::Show { what, name, state, json } => {
-            let form = if json { ask::Form::Json } else { ask::Form::Text };
+        Verb::Show { what, history: true, .. } if what != What::Span => {
+            report(Err(anyhow!("--history is of one facility: show span NAME")))
+        }
+        Verb::Show { what, name, state, json, history } => {
+            let form = match (json, history) {
+                (true, _) => ask::Form::Json,
+                (false, true) => ask::Form::History,
+                (false, false) => ask::Form::Text,
+            };
             ask(path, cli.socket, &Request::Show { what, name, state }, form)
         }
         verb => ask(path, cli.socket, &order(verb), ask::Form::Text),

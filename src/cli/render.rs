@@ -1,5 +1,6 @@
 //! Answers as text: a line on the gateway, then tables, or one page on one endpoint.
 
+use super::span;
 use super::table::Table;
 use std::fmt::Write;
 use tollgate::host::control::protocol::Response;
@@ -8,11 +9,12 @@ use tollgate::host::control::view::{
     Transactions,
 };
 
-/// The answer as text.
-pub fn text(response: &Response) -> String {
+/// The answer as text; `history`: with all past intervals of a facility.
+pub fn text(response: &Response, history: bool) -> String {
     let body = match &response.body {
         Body::Cores(list) => list_text(list, "core", &cores(&list.rows)) + &times(&list.rows),
         Body::Spans(list) => list_text(list, "facility", &spans(&list.rows)),
+        Body::Span(page) => span::text(page, history),
         Body::Alarms(list) if list.rows.is_empty() => "no alarms\n".into(),
         Body::Alarms(list) => list_text(list, "alarm", &alarms(&list.rows)),
         Body::Endpoints(list) => list_text(list, "endpoint", &endpoints(&list.rows)),
@@ -210,8 +212,12 @@ fn endpoint(row: &EndpointRow) -> String {
         line("  jitter", format!("{} ms", connection.jitter_ms));
         line("  latency", format!("{} ms", connection.latency_ms));
     }
-    let text = lines.into_iter().map(|(what, value)| format!("{what:<16}{}\n", if value.is_empty() { "-" } else { &value }));
-    text.collect()
+    page(lines)
+}
+
+/// A page: what, and its value.
+pub fn page<'a>(lines: impl IntoIterator<Item = (&'a str, String)>) -> String {
+    lines.into_iter().map(|(what, value)| format!("{what:<16}{}\n", if value.is_empty() { "-" } else { &value })).collect()
 }
 
 fn agents(rows: &[AgentRow]) -> String {
@@ -350,7 +356,7 @@ fn encoding(row: &ConnectionRow) -> String {
     row.encodings.first().map(|first| format!("{first} {} ms", row.period_ms)).unwrap_or_default()
 }
 
-fn with(word: &str, more: Option<&str>) -> String {
+pub fn with(word: &str, more: Option<&str>) -> String {
     more.map_or(word.to_owned(), |more| format!("{word} ({more})"))
 }
 
@@ -372,6 +378,10 @@ fn age(seconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn text(response: &Response) -> String {
+        super::text(response, false)
+    }
     use tollgate::host::control::protocol::{Failure, FailureKind, GatewayView};
     use tollgate::host::control::view::{ChangeRow, HistoryRow};
 

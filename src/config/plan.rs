@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use super::defaults::{CORES_MAX, Cores};
 use super::error::{ConfigError, Errors};
-use super::types::{BusyPoll, Card, Steering, TransportKind};
+use super::types::{BusyPoll, Card, SpanKind, Steering, TransportKind};
 use super::valid::{Config, Layout, Line};
 use super::value::{Auto, Bytes, Written, duration_text, words};
 use crate::proto::base::CoreId;
 use crate::proto::endpoint::{Blobs, Endpoints, PoolLimits};
 use crate::proto::transaction::history::index_bytes;
+use crate::proto::trunk::Performance;
 
 /// Entries of the ring between two cores.
 pub const RING_ENTRIES: usize = 1024;
@@ -150,6 +151,7 @@ pub(super) struct CpuFault {
 pub fn plan(config: &Config, facts: &CpuFacts) -> Result<Plan, Errors> {
     refuse(cpu_faults(&config.cores, facts))?;
     let lines: Vec<Line> = config.lines().collect();
+    let facilities = (lines.len() + config.spans.iter().filter(|span| span.kind == SpanKind::T3).count()) as u64;
     let pool = pool(&config.cores, facts);
     let roles = roles(&config.cores, pool.len(), lines.len());
     let cpus = place(&config.cores, &pool, roles.len());
@@ -182,6 +184,9 @@ pub fn plan(config: &Config, facts: &CpuFacts) -> Result<Plan, Errors> {
         if place < queues && core.role != Role::Shard {
             core.memory.frames += xdp_bytes(config);
         }
+    }
+    if let Some(lead) = cores.iter_mut().find(|core| core.endpoints > 0) {
+        lead.memory.endpoints += Performance::BYTES * facilities;
     }
     let notes = notes(config, facts, &cores);
     let (transport, steering, busy_poll) = (config.transport.kind, config.transport.steering, config.cores.busy_poll);

@@ -30,6 +30,7 @@ impl Gateway {
         Ok(match what {
             What::Cores => Body::Cores(pick(self.core_rows(silent), name, state)?),
             What::Spans => Body::Spans(pick(self.span_rows(silent), name, state)?),
+            What::Span => Body::Span(Box::new(self.span_page(name, silent)?)),
             What::Alarms => {
                 let now = self.clock.now();
                 Body::Alarms(pick(self.conditions(silent).iter().map(|condition| condition.row(now)).collect(), name, state)?)
@@ -66,7 +67,7 @@ impl Gateway {
                 let endpoint = |endpoint| fits(&endpoint_name(&plan.topology, endpoint));
                 (pattern.is_none() || plan.topology.endpoints().iter().any(endpoint), "endpoint")
             }
-            What::Endpoint => (true, "endpoint"),
+            What::Endpoint | What::Span => return Ok(()),
         };
         let none = || Failure::new(FailureKind::Unknown, format!("{pattern}: no {one} has such a name (`*` stands for any text)"));
         known.then_some(()).ok_or_else(none)
@@ -112,7 +113,7 @@ impl Gateway {
         self.ask(cores, &Ask::Core, silent).into_iter().filter_map(load).collect()
     }
 
-    fn span_rows(&self, silent: &mut Vec<u8>) -> Vec<SpanRow> {
+    pub(super) fn span_rows(&self, silent: &mut Vec<u8>) -> Vec<SpanRow> {
         let plan = &self.cores.plan;
         let mut usage: Vec<Option<SpanUsage>> = vec![None; plan.topology.spans().len()];
         for (_, answer) in self.ask_owners(&Ask::Spans, silent) {

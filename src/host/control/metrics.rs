@@ -7,6 +7,7 @@
 use super::Gateway;
 use super::conditions::Condition;
 use super::guests::{self, Service};
+use super::names::facility_name;
 use super::protocol::is_retried;
 use crate::host::clock::Clock;
 use crate::host::inside::{Part, Times};
@@ -14,6 +15,7 @@ use crate::host::transport::explain_bind;
 use crate::proto::base::counters::RESPONSE_CODES;
 use crate::proto::base::{Counter, Time};
 use crate::proto::core::Work;
+use crate::proto::trunk::performance::Counts;
 use anyhow::{Context, Result};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric, MetricEncoder, NoLabelSet, text};
@@ -195,6 +197,7 @@ impl Collector for Metrics {
         self.encode_signs(&mut encoder)?;
         self.encode_loads(&mut encoder)?;
         self.encode_conditions(&mut encoder)?;
+        self.encode_performance(&mut encoder)?;
         self.encode_gateway(&mut encoder)
     }
 }
@@ -261,6 +264,21 @@ impl Metrics {
         };
         let values = conditions.iter().map(|condition| (labels(condition), ConstGauge::new(1u64)));
         family(encoder, "alarm", "1 for each alarm there is", values)
+    }
+
+    /// Performance of facilities (RFC 4805, RFC 3896), as it adds up since the start.
+    fn encode_performance(&self, encoder: &mut DescriptorEncoder) -> fmt::Result {
+        let gateway = &self.0;
+        let totals = gateway.performance_totals();
+        let mut rows = |name, help, of: fn(&Counts) -> u32| {
+            let label = |facility| [("facility", facility_name(&gateway.cores.plan.topology, facility))];
+            let rows = totals.iter().map(|(facility, counts)| (label(*facility), ConstCounter::new(u64::from(of(counts)))));
+            family(encoder, name, help, rows)
+        };
+        rows("facility_errored_seconds", "ES; PES of a T3", |counts| counts.es)?;
+        rows("facility_severely_errored_seconds", "SES; PSES of a T3", |counts| counts.ses)?;
+        rows("facility_unavailable_seconds", "UAS", |counts| counts.uas)?;
+        rows("facility_slip_seconds", "CSS", |counts| counts.css)
     }
 
     fn encode_gateway(&self, encoder: &mut DescriptorEncoder) -> fmt::Result {

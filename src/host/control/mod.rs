@@ -17,6 +17,7 @@ pub mod log;
 mod metrics;
 mod names;
 mod orders;
+mod performance;
 pub mod protocol;
 mod reload;
 mod server;

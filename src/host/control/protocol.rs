@@ -168,6 +168,8 @@ pub enum What {
     Cores,
     /// T3, T1 and E1: state and use.
     Spans,
+    /// Everything about one T3, T1 or E1: defects and performance counters.
+    Span,
     /// What is wrong.
     Alarms,
     /// Endpoints, one line each with its call.

@@ -1,6 +1,7 @@
 //! What lists are made of: the shape of `--json`, and what the tables of `tollgate show` are drawn from. Plain values and words only.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 use super::protocol::Failure;
 use crate::proto::cas::State;
@@ -13,6 +14,8 @@ pub enum Body {
     Cores(List<CoreRow>),
     /// Facilities: each T3 before its T1s.
     Spans(List<SpanRow>),
+    /// One facility.
+    Span(Box<SpanPage>),
     /// What is wrong.
     Alarms(List<AlarmRow>),
     /// Endpoints.
@@ -183,6 +186,37 @@ pub struct SpanRow {
     pub endpoints: u32,
     /// What the owners of the endpoints say; nothing when one is silent.
     pub usage: Option<SpanUsage>,
+}
+
+/// Everything about one facility.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct SpanPage {
+    /// What the list of facilities says.
+    pub row: SpanRow,
+    /// The kind of signal that is counted.
+    pub signal: String,
+    /// The defects there are now, integrated or not.
+    pub defects: Vec<String>,
+    /// Whether the facility is available (RFC 4805 3.4.3), as far as that is certain.
+    pub available: bool,
+    /// How far the counters lag, in seconds: so long it takes to know what was available time.
+    pub lag_s: u64,
+    /// The 15-minute interval that runs.
+    pub current: PerformanceRow,
+    /// The past intervals together, 24 hours at the most.
+    pub total: PerformanceRow,
+    /// The past intervals, the newest first, 96 at the most.
+    pub intervals: Vec<PerformanceRow>,
+}
+
+/// The counters of some time, by their names in DS1-MIB and DS3-MIB.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PerformanceRow {
+    /// Seconds counted.
+    pub seconds: u32,
+    /// Each counter.
+    #[serde(flatten)]
+    pub counts: BTreeMap<String, u32>,
 }
 
 /// How endpoints are used.

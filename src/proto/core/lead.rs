@@ -94,6 +94,10 @@ impl Lead {
         &self.coordinator
     }
 
+    pub fn coordinator_mut(&mut self) -> &mut Coordinator {
+        &mut self.coordinator
+    }
+
     /// How far the shutdown is.
     pub fn shutdown_view(&self) -> ShutdownView {
         let untold = self.shutdown_complete.then(|| self.of_groups(|view| view.state != AnnouncementState::Confirmed));

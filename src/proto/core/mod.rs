@@ -25,6 +25,7 @@ mod notify;
 mod operator;
 mod outside;
 mod own;
+mod performance;
 mod receive;
 mod reports;
 mod respond;
@@ -36,6 +37,7 @@ pub use lead::Administration;
 pub use lead_view::{FacilitiesView, HeldView, LossView, ShutdownView};
 pub use operator::{Answer, Ask, ConnectionView, CoreView, EndpointView, PeerView, Request, SpanView, StateFilter, TransactionsView};
 pub use outside::{Frames, Handled, Origin, Outside, Turn, Work};
+pub use performance::PerformanceView;
 
 use crate::proto::base::{AgentId, CoreId, Counter, Counters, NameKey, Rng, Time};
 use crate::proto::cas::Lines;

@@ -5,6 +5,7 @@ use super::Core;
 use super::lead::Administration;
 use super::lead_view::{FacilitiesView, LossView, ShutdownView};
 use super::outside::{Frames, Outside, Turn};
+use super::performance::PerformanceView;
 use crate::proto::base::{AgentId, EndpointIndex, Time};
 use crate::proto::cas::State;
 use crate::proto::endpoint::{Announcement as Told, Connection, ConnectionSlot, Endpoint, Law, Remote, Service};
@@ -14,7 +15,7 @@ use crate::proto::transaction::outgoing::Outstanding;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use crate::proto::trunk::{CardOrder, Cursor, MediaReport, Selection, SpanIndex};
+use crate::proto::trunk::{CardOrder, Counts, Cursor, Facility, MediaReport, Selection, SpanIndex};
 
 /// A question or an order, with the answer as far as it is there.
 #[derive(Debug)]
@@ -60,6 +61,10 @@ pub enum Ask {
     States(Selection),
     /// The lead core: facilities, alarms and announcements.
     Facilities,
+    /// The lead core: the performance of one facility.
+    Performance(Facility),
+    /// The lead core: what the performance of every facility has counted.
+    PerformanceTotals,
     /// The lead core: calls that were lost since this was asked last.
     Losses,
 }
@@ -102,6 +107,10 @@ pub enum Answer {
     States(Vec<(EndpointIndex, restart::EndpointView)>),
     /// Facilities.
     Facilities(FacilitiesView),
+    /// Performance of a facility.
+    Performance(Box<PerformanceView>),
+    /// Performance of all: counted since the start.
+    PerformanceTotals(Vec<(Facility, Counts)>),
     /// Lost calls.
     Losses(Vec<LossView>),
 }
@@ -286,6 +295,7 @@ impl Core {
                 true
             }
             Ask::Shutdown | Ask::States(_) | Ask::Facilities => self.lead_answer(request),
+            Ask::Performance(_) | Ask::PerformanceTotals => self.performance_answer(turn.now, request),
         };
         self.deliver(turn);
         done

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::service::Reason;
 use crate::proto::base::{EndpointRange, Time};
+use crate::proto::trunk::performance::{Performance, Signal};
 use crate::proto::trunk::{Defect, Facility, FacilityKind, Failure, IntegrationTimes, Monitor, SpanIndex, T3Index, Topology};
 
 /// Monitors and failures of the T3s, then of the spans.
@@ -17,6 +18,7 @@ pub(super) struct Facilities {
 
 struct State {
     monitor: Monitor,
+    performance: Performance,
     /// Its place in `due`.
     due: Time,
     failure: Option<Failure>,
@@ -40,7 +42,11 @@ impl Facilities {
             Facility::T3(_) => FacilityKind::T3,
             Facility::Span(span) => topology.span(span).map_or(FacilityKind::T1, |span| span.kind),
         };
-        let state = |facility| State { monitor: Monitor::new(kind(facility)), due: Time::NEVER, failure: None, since: now };
+        let state = |facility| {
+            let kind = kind(facility);
+            let performance = Performance::new(now, Signal::usual(kind));
+            State { monitor: Monitor::new(kind), performance, due: Time::NEVER, failure: None, since: now }
+        };
         Facilities {
             t3s: topology.t3_count(),
             monitors: topology.facilities().map(state).collect(),
@@ -105,6 +111,14 @@ impl Facilities {
         self.monitors.get(self.place(facility)).map_or(1, |state| state.monitor.line_status())
     }
 
+    /// The facility's defects and its performance, counted until now.
+    pub(super) fn performance(&mut self, now: Time, facility: Facility) -> Option<(&Monitor, &Performance)> {
+        let place = self.place(facility);
+        let state = self.monitors.get_mut(place)?;
+        state.performance.read(now);
+        Some((&state.monitor, &state.performance))
+    }
+
     fn place(&self, facility: Facility) -> usize {
         match facility {
             Facility::T3(t3) => usize::from(t3.0),
@@ -124,9 +138,7 @@ impl Facilities {
             state.due = due;
         }
         let failure = state.monitor.failure();
-        if failure == state.failure {
-            return None;
-        }
+        let changed = failure != state.failure;
         if failure.is_some() != state.failure.is_some() {
             state.since = now;
         }
@@ -135,6 +147,10 @@ impl Facilities {
             None => (Facility::T3(T3Index(place as u16)), topology.t3_spans(T3Index(place as u16))),
             Some(span) => (Facility::Span(SpanIndex(span as u16)), span as u16..span as u16 + 1),
         };
+        self.measure(now, topology, facility, times);
+        if !changed {
+            return None;
+        }
         for span in spans {
             let t3 = topology.span(SpanIndex(span)).and_then(|span| span.t3).map(Facility::T3);
             let failure = t3.and_then(|t3| self.failure(t3)).or(self.failure(Facility::Span(SpanIndex(span))));
@@ -143,5 +159,48 @@ impl Facilities {
             }
         }
         Some(topology.endpoints_of(facility))
+    }
+
+    /// Tells the performance of a facility, and of what it carries, how they are now. A T3 without a signal sends AIS down its T1s.
+    fn measure(&mut self, now: Time, topology: &Topology, facility: Facility, times: &IntegrationTimes) {
+        let (above, below) = match facility {
+            Facility::T3(t3) => (Some(facility), topology.t3_spans(t3)),
+            Facility::Span(span) => (topology.span(span).and_then(|span| span.t3).map(Facility::T3), span.0..span.0 + 1),
+        };
+        let near_end = |state: &State| state.failure.is_some_and(Failure::is_near_end);
+        let above = above.map(|t3| self.place(t3));
+        let (dark, failed) = above.and_then(|t3| self.monitors.get(t3)).map_or((false, false), |t3| (t3.monitor.is_dark(), near_end(t3)));
+        let t3 = above.filter(|_| matches!(facility, Facility::T3(_)));
+        for (place, from_above) in t3.map(|t3| (t3, false)).into_iter().chain(below.map(|span| (self.t3s + usize::from(span), true))) {
+            let Some(state) = self.monitors.get_mut(place) else { continue };
+            let (monitor, failed) = (&state.monitor, near_end(state) || from_above && failed);
+            let present = |defect| monitor.is_present(defect) || from_above && dark && defect == Defect::Ais;
+            state.performance.set(now, present, failed, times.clear);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proto::trunk::FacilityPlan;
+    use std::time::Duration;
+
+    #[test]
+    fn a_t3_without_signal_takes_the_performance_of_its_t1s_with_it_and_of_no_other() {
+        let t3 = |unit| FacilityPlan { kind: FacilityKind::T3, unit, common_channel: false };
+        let topology = Topology::new(&[t3(1), t3(2)]).unwrap();
+        let times = IntegrationTimes::default();
+        let mut facilities = Facilities::new(Time::ZERO, &topology);
+        let dead = Facility::T3(T3Index(0));
+        facilities.set(Time::ZERO, &topology, dead, (Defect::LossOfSignal, true, false), &times);
+        while facilities.deadline() < Time::from_millis(60_000) {
+            facilities.advance(facilities.deadline(), &topology, &times);
+        }
+        let end = Time::ZERO + Duration::from_secs(60);
+        let mut unavailable = |facility| facilities.performance(end, facility).unwrap().1.history().current().0.uas;
+        assert_eq!(unavailable(dead), 50);
+        assert!(topology.t3_spans(T3Index(0)).all(|span| unavailable(Facility::Span(SpanIndex(span))) == 50));
+        assert!(topology.t3_spans(T3Index(1)).all(|span| unavailable(Facility::Span(SpanIndex(span))) == 0));
     }
 }

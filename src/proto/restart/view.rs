@@ -6,7 +6,7 @@ use super::ledger::{Announcement, Status};
 use super::service::{Admin, Want};
 use crate::proto::aggregate::Pattern;
 use crate::proto::base::{EndpointIndex, Time};
-use crate::proto::trunk::{Facility, Failure};
+use crate::proto::trunk::{Facility, Failure, Monitor, Performance};
 
 /// The states of one endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -129,6 +129,11 @@ impl Coordinator {
     /// Every announcement that some endpoint was last covered by.
     pub fn announcements(&self) -> impl Iterator<Item = AnnouncementView> + '_ {
         self.ledger.entries().filter_map(view)
+    }
+
+    /// The defects of a facility and its performance, counted until `now`.
+    pub fn performance(&mut self, now: Time, facility: Facility) -> Option<(&Monitor, &Performance)> {
+        self.facilities.performance(now, facility)
     }
 
     /// The line status word of a facility (dsx1LineStatus, dsx3LineStatus).

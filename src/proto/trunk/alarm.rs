@@ -103,6 +103,11 @@ impl Failure {
         }
     }
 
+    /// Whether it is one of the near end: RAI comes from the far end, a loop is somebody's wish.
+    pub fn is_near_end(self) -> bool {
+        !matches!(self, Failure::Loopback | Failure::RemoteAlarm)
+    }
+
     /// The word operators use.
     pub fn name(self) -> &'static str {
         match self {
@@ -213,6 +218,11 @@ impl Monitor {
     /// Whether the card reports this defect now, failed or not.
     pub fn is_present(&self, defect: Defect) -> bool {
         self.present & defect.bit() != 0
+    }
+
+    /// Whether no usable signal arrives now.
+    pub fn is_dark(&self) -> bool {
+        self.present & (RED | Defect::Equipment.bit()) != 0
     }
 
     /// The line status word of the MIB: dsx1LineStatus (RFC 4805) for T1 and E1, dsx3LineStatus (RFC 3896) for a T3. We send RAI as

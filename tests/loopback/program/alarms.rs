@@ -42,6 +42,21 @@ fn a_t3_and_a_t1_are_told_in_one_message_each() {
     }
 }
 
+/// The counters lag by ten seconds (RFC 4805 3.4.3), the state does not.
+#[test]
+fn the_page_of_a_facility_shows_its_defects_and_its_performance() {
+    let gateway = Gateway::start(Tuning::new());
+    gateway.order(&["sim", "alarm", "ds/ds3-1", "los", "--now"]);
+    let unavailable = || Some(gateway.show(&["span", "ds/ds3-1/ds1-5"])["span"].clone()).filter(|page| page["available"] == false);
+    let page = eventually("a T1 of a dead T3 is unavailable", SOON, unavailable);
+    assert_eq!((&page["row"]["operational"], &page["signal"], &page["lag_s"]), (&"down".into(), &"ESF".into(), &10.into()));
+    assert_eq!(page["current"]["ES"], 0);
+    let page = gateway.show(&["span", "ds/ds3-1"])["span"].clone();
+    assert_eq!((&page["defects"][0], &page["current"]["PSES"]), (&"los".into(), &0.into()));
+    assert!(gateway.refused(&["show", "span", "ds/ds3-2"]).contains("no facility"));
+    assert!(gateway.refused(&["show", "spans", "--history"]).contains("one facility"));
+}
+
 /// Without `--now` a defect is integrated: one that is shorter than `alarm_declare` tells nobody anything.
 #[test]
 fn a_short_defect_is_no_failure() {

@@ -21,6 +21,18 @@ pub enum Signal {
 }
 
 impl Signal {
+    /// The word operators use.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Signal::Esf => "ESF",
+            Signal::D4 => "D4",
+            Signal::E1Crc => "E1 with CRC",
+            Signal::E1 => "E1 without CRC",
+            Signal::T3CBit => "T3 with C-bit parity",
+            Signal::T3M23 => "T3 (M23)",
+        }
+    }
+
     /// The usual one of a kind of facility.
     pub fn usual(kind: FacilityKind) -> Signal {
         match kind {
@@ -197,6 +209,21 @@ pub struct Counts {
 }
 
 impl Counts {
+    /// The counters that such a signal has, by their names in its MIB.
+    pub fn of(&self, signal: Signal) -> Vec<(&'static str, u32)> {
+        let mut list = match signal.is_t3() {
+            true => vec![("PES", self.es), ("PSES", self.ses), ("SEFS", self.sefs), ("UAS", self.uas), ("LES", self.les)],
+            false => vec![("ES", self.es), ("SES", self.ses), ("SEFS", self.sefs), ("UAS", self.uas), ("CSS", self.css), ("LES", self.les)],
+        };
+        match signal {
+            Signal::T3CBit => list.extend([("CES", self.ces), ("CSES", self.cses), ("CCV", self.ccv)]),
+            Signal::Esf => list.push(("BES", self.bes)),
+            Signal::D4 | Signal::E1 | Signal::E1Crc | Signal::T3M23 => {}
+        }
+        list.extend([("PCV", self.pcv), ("LCV", self.lcv)]);
+        list
+    }
+
     /// Adds what one second counts for, so many times over.
     pub(super) fn add(&mut self, second: &Counts, times: u32) {
         let Counts { es, ses, sefs, uas, css, les, bes, ces, cses, pcv, lcv, ccv } = self;

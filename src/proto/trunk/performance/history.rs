@@ -14,12 +14,13 @@ pub struct History {
     current: Counts,
     elapsed: u32,
     past: VecDeque<Counts>,
+    ever: Counts,
 }
 
 impl History {
     /// Nothing yet, with room for all.
     pub(super) fn new() -> History {
-        History { current: Counts::default(), elapsed: 0, past: VecDeque::with_capacity(INTERVALS) }
+        History { current: Counts::default(), elapsed: 0, past: VecDeque::with_capacity(INTERVALS), ever: Counts::default() }
     }
 
     /// The interval that runs, and how many of its seconds are counted (0 to 899).
@@ -39,8 +40,14 @@ impl History {
         total
     }
 
+    /// Everything counted since the start; saturating.
+    pub fn ever(&self) -> &Counts {
+        &self.ever
+    }
+
     /// Counts so many seconds of one kind.
     pub(super) fn count(&mut self, second: Counts, seconds: u64) {
+        self.ever.add(&second, u32::try_from(seconds).unwrap_or(u32::MAX));
         // What lies further back than all that is kept makes no difference.
         let interval = u64::from(INTERVAL_SECONDS);
         let kept = (INTERVALS as u64 + 1) * interval;

@@ -9,6 +9,9 @@ const DECISION: u32 = 10;
 /// The longest line: the longest clearing time of the RFCs, and the second in which it began.
 const LONGEST: u32 = 21;
 
+/// What a line takes besides itself, in bytes.
+pub(super) const BYTES: usize = (LONGEST as usize + 1) * size_of::<(Second, bool)>();
+
 /// The seconds that are not counted yet, each with whether it was available time.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
@@ -22,11 +25,18 @@ pub(super) struct Line {
 }
 
 impl Line {
-    pub(super) fn new(clear: Duration) -> Line {
-        let slow_clearing = clear > Duration::from_secs(DECISION.into());
-        let clearing = u32::try_from(clear.as_secs()).unwrap_or(LONGEST).saturating_add(1).min(LONGEST);
-        let seconds = if slow_clearing { clearing } else { DECISION };
-        Line { seconds, slow_clearing, waiting: VecDeque::with_capacity(seconds as usize + 1), available: true, run: 0 }
+    pub(super) fn new() -> Line {
+        let waiting = VecDeque::with_capacity(LONGEST as usize + 1);
+        Line { seconds: DECISION, slow_clearing: false, waiting, available: true, run: 0 }
+    }
+
+    /// How long a failure takes to clear from now on. A line that has grown stays so long, so that no second is counted out of order.
+    pub(super) fn set_clearing(&mut self, clear: Duration) {
+        self.slow_clearing = clear > Duration::from_secs(DECISION.into());
+        if self.slow_clearing {
+            let clearing = u32::try_from(clear.as_secs()).unwrap_or(LONGEST).saturating_add(1);
+            self.seconds = self.seconds.max(clearing.min(LONGEST));
+        }
     }
 
     pub(super) fn seconds(&self) -> u32 {

@@ -45,22 +45,27 @@ pub struct Performance {
 }
 
 impl Performance {
-    /// A facility without defects. `clear`: absence of defects until a failure is cleared, up to 20 s.
-    pub fn new(now: Time, signal: Signal, clear: Duration) -> Performance {
+    /// What one takes, in bytes.
+    pub const BYTES: u64 = (size_of::<Performance>() + INTERVALS * size_of::<Counts>() + line::BYTES) as u64;
+
+    /// A facility without defects.
+    pub fn new(now: Time, signal: Signal) -> Performance {
         Performance {
             signal,
             present: Impairments::default(),
             failed: false,
             gathering: Second::default(),
             began: now,
-            line: Line::new(clear),
+            line: Line::new(),
             history: History::new(),
         }
     }
 
-    /// The defects that are present from now on, and whether a failure of the near end is declared.
-    pub fn set(&mut self, now: Time, is_present: impl Fn(Defect) -> bool, failed: bool) {
+    /// The defects that are present from now on, and whether a failure of the near end is declared. `clear`: absence of defects until
+    /// it is cleared, up to 20 s.
+    pub fn set(&mut self, now: Time, is_present: impl Fn(Defect) -> bool, failed: bool, clear: Duration) {
         self.advance(now);
+        self.line.set_clearing(clear);
         if now == self.began {
             // What ends as the second begins was not in it.
             self.gathering.forget_defects();
@@ -76,10 +81,20 @@ impl Performance {
         self.gathering.violations.add(violations);
     }
 
-    /// What was counted until [`Performance::delay`] before `now`.
+    /// Counts everything until [`Performance::delay`] before `now`.
     pub fn read(&mut self, now: Time) -> &History {
         self.advance(now);
         &self.history
+    }
+
+    /// What was counted when it was read last.
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// The kind of signal it is measured as.
+    pub fn signal(&self) -> Signal {
+        self.signal
     }
 
     /// Whether the facility is available, as far as that is certain.

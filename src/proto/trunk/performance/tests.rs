@@ -13,7 +13,7 @@ fn severe() -> Violations {
 
 /// A facility whose second `n` had `violations(n)`, read when all of `seconds` are counted.
 fn play(signal: Signal, seconds: u32, violations: impl Fn(u32) -> Violations) -> History {
-    let mut facility = Performance::new(Time::ZERO, signal, CLEAR);
+    let mut facility = Performance::new(Time::ZERO, signal);
     for second in 0..seconds {
         facility.count(at(f64::from(second) + 0.5), &violations(second));
     }
@@ -44,14 +44,14 @@ fn ten_severely_errored_seconds_are_unavailable_from_the_first() {
 #[test]
 fn a_failure_makes_unavailable_from_the_onset_of_its_defect_and_of_what_came_before_it() {
     // T1P-09, test vector (c): LOS at 0, failure at 2.5 s; here three severely errored seconds precede it.
-    let mut facility = Performance::new(Time::ZERO, Signal::Esf, CLEAR);
+    let mut facility = Performance::new(Time::ZERO, Signal::Esf);
     for second in [17.5, 18.5, 19.5] {
         facility.count(at(second), &severe());
     }
-    facility.set(at(20.0), |defect| defect == Defect::LossOfSignal, false);
-    facility.set(at(22.5), |defect| defect == Defect::LossOfSignal, true);
-    facility.set(at(24.2), |_| false, true);
-    facility.set(at(34.2), |_| false, false);
+    facility.set(at(20.0), |defect| defect == Defect::LossOfSignal, false, CLEAR);
+    facility.set(at(22.5), |defect| defect == Defect::LossOfSignal, true, CLEAR);
+    facility.set(at(24.2), |_| false, true, CLEAR);
+    facility.set(at(34.2), |_| false, false, CLEAR);
     let (counts, elapsed) = facility.read(at(60.0)).current();
     assert_eq!((elapsed, counts), (50, Counts { uas: 8, ..Counts::default() }), "from 17 to 25");
     assert!(facility.is_available());
@@ -59,9 +59,9 @@ fn a_failure_makes_unavailable_from_the_onset_of_its_defect_and_of_what_came_bef
 
 #[test]
 fn a_short_defect_without_failure_counts_as_errors() {
-    let mut facility = Performance::new(Time::ZERO, Signal::Esf, CLEAR);
-    facility.set(at(1.9), |defect| defect == Defect::Ais, false);
-    facility.set(at(3.1), |_| false, false);
+    let mut facility = Performance::new(Time::ZERO, Signal::Esf);
+    facility.set(at(1.9), |defect| defect == Defect::Ais, false, CLEAR);
+    facility.set(at(3.1), |_| false, false, CLEAR);
     let (counts, _) = facility.read(at(30.0)).current();
     assert_eq!(counts, Counts { es: 3, ses: 3, sefs: 3, ..Counts::default() });
 }
@@ -86,12 +86,12 @@ fn nine_clean_seconds_within_unavailable_time_stay_unavailable() {
 #[test]
 fn a_failure_that_clears_slowly_is_over_when_it_is_cleared_but_from_where_the_clearing_began() {
     // T1P-10: clearing 20 s. Defects end at 5; the failure is cleared at 25.
-    let mut facility = Performance::new(Time::ZERO, Signal::Esf, Duration::from_secs(20));
-    facility.set(at(0.0), |defect| defect == Defect::OutOfFrame, false);
-    facility.set(at(2.5), |defect| defect == Defect::OutOfFrame, true);
-    facility.set(at(5.0), |_| false, true);
+    let (mut facility, slow) = (Performance::new(Time::ZERO, Signal::Esf), Duration::from_secs(20));
+    facility.set(at(0.0), |defect| defect == Defect::OutOfFrame, false, slow);
+    facility.set(at(2.5), |defect| defect == Defect::OutOfFrame, true, slow);
+    facility.set(at(5.0), |_| false, true, slow);
     facility.count(at(15.5), &Violations { path: 1, ..Violations::default() });
-    facility.set(at(25.001), |_| false, false);
+    facility.set(at(25.001), |_| false, false, slow);
     let (counts, _) = facility.read(at(100.0)).current();
     assert_eq!(counts, Counts { uas: 5, es: 1, pcv: 1, ..Counts::default() });
     assert_eq!(facility.delay(), Duration::from_secs(21));
@@ -126,26 +126,26 @@ fn a_second_counts_as_its_signal_says() {
 #[test]
 fn a_t3_without_signal_has_line_errored_seconds() {
     // T3P-02
-    let mut facility = Performance::new(Time::ZERO, Signal::T3CBit, CLEAR);
-    facility.set(at(0.1), |defect| defect == Defect::LossOfSignal, false);
-    facility.set(at(0.2), |_| false, false);
+    let mut facility = Performance::new(Time::ZERO, Signal::T3CBit);
+    facility.set(at(0.1), |defect| defect == Defect::LossOfSignal, false, CLEAR);
+    facility.set(at(0.2), |_| false, false, CLEAR);
     let counts = facility.read(at(11.0)).current().0;
     assert_eq!(counts, Counts { es: 1, ses: 1, sefs: 1, les: 1, ces: 1, cses: 1, ..Counts::default() });
 }
 
 #[test]
 fn far_end_alarms_and_loops_leave_the_near_end_available() {
-    let mut facility = Performance::new(Time::ZERO, Signal::Esf, CLEAR);
-    facility.set(at(0.1), |defect| matches!(defect, Defect::RemoteAlarm | Defect::Loopback), false);
+    let mut facility = Performance::new(Time::ZERO, Signal::Esf);
+    facility.set(at(0.1), |defect| matches!(defect, Defect::RemoteAlarm | Defect::Loopback), false, CLEAR);
     assert_eq!(facility.read(at(100.0)).current(), (Counts::default(), 90));
 }
 
 #[test]
 fn a_day_is_kept_and_read_in_one_step() {
     // T1P-11
-    let mut facility = Performance::new(Time::ZERO, Signal::Esf, CLEAR);
+    let mut facility = Performance::new(Time::ZERO, Signal::Esf);
     facility.count(at(3.5), &severe());
-    facility.set(at(100.0 * 900.0), |defect| defect == Defect::LossOfSignal, true);
+    facility.set(at(100.0 * 900.0), |defect| defect == Defect::LossOfSignal, true, CLEAR);
     let history = facility.read(at(100.0 * 900.0 + 10.0 + 95.0 * 900.0));
     assert_eq!((history.intervals().len(), history.current().1), (INTERVALS, 0));
     assert_eq!(history.total(), Counts { uas: 95 * 900, ..Counts::default() }, "the severe second is older than a day");
@@ -157,7 +157,7 @@ fn a_day_is_kept_and_read_in_one_step() {
 fn catching_up_in_one_step_counts_what_second_by_second_counts() {
     for seed in 0..40 {
         let mut rng = Rng::new(seed);
-        let mut lazy = Performance::new(Time::ZERO, Signal::Esf, CLEAR);
+        let mut lazy = Performance::new(Time::ZERO, Signal::Esf);
         let mut eager = lazy.clone();
         let (mut now, mut second) = (Time::ZERO, 0.0);
         for _ in 0..60 {
@@ -172,7 +172,7 @@ fn catching_up_in_one_step_counts_what_second_by_second_counts() {
                 if path < 400 {
                     facility.count(now, &Violations { path, ..Violations::default() });
                 } else {
-                    facility.set(now, |d| defect && d == Defect::Ais, failed);
+                    facility.set(now, |d| defect && d == Defect::Ais, failed, CLEAR);
                 }
             }
         }
