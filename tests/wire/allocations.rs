@@ -3,7 +3,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use tollgate::proto::codec::exercise;
+use tollgate::proto::codec::{exercise, h248};
 
 use crate::files;
 
@@ -35,7 +35,12 @@ static ALLOCATOR: Counting = Counting;
 fn nothing_is_allocated() {
     let inputs = [files("field-bugs", ".txt"), files("wire", ".txt")].concat();
     let hostile: Vec<Vec<u8>> = exercise::HOSTILE_UNITS.iter().map(|(_, unit)| exercise::hostile(unit)).collect();
+    let messages = [files("h248", ".txt"), files("field-bugs", ".txt")].concat();
+    let (mut shape, mut buffer) = (h248::Shape::new(), vec![0; 100_000]);
     let before = COUNT.with(Cell::get);
+    for (_, message) in &messages {
+        h248::exercise::message(message, &mut shape, &mut buffer);
+    }
     for datagram in inputs.iter().map(|(_, bytes)| bytes).chain(&hostile) {
         exercise::datagram(datagram);
         exercise::description(datagram);

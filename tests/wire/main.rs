@@ -3,6 +3,7 @@
 mod allocations;
 mod field_bugs;
 mod golden;
+mod h248;
 mod properties;
 mod replay;
 

@@ -45,7 +45,7 @@ const PIECES: &[&[u8]] = &[
     b"999999999",
 ];
 
-fn seeds(target: &str) -> Vec<Vec<u8>> {
+pub fn seeds(target: &str) -> Vec<Vec<u8>> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds").join(target);
     let mut paths: Vec<_> = std::fs::read_dir(directory).expect("seeds are there").map(|entry| entry.expect("listed").path()).collect();
     paths.sort();
@@ -54,12 +54,12 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
 }
 
 /// How many mutations to try, when `default` is a moment's work.
-fn inputs(default: u64) -> u64 {
+pub fn inputs(default: u64) -> u64 {
     std::env::var("TOLLGATE_INPUTS").ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
 /// A seed with some bytes changed, removed, repeated, or taken from another seed.
-fn mutated(seeds: &[Vec<u8>], rng: &mut Rng) -> Vec<u8> {
+pub fn mutated(seeds: &[Vec<u8>], rng: &mut Rng) -> Vec<u8> {
     let pick = |rng: &mut Rng| &seeds[rng.below(seeds.len() as u64) as usize];
     let mut input = pick(rng).clone();
     for _ in 0..=rng.below(8) {

@@ -69,7 +69,7 @@ pub fn hostile(unit: &str) -> Vec<u8> {
 pub struct Digest(pub u64);
 
 impl Digest {
-    fn number(&mut self, value: u64) {
+    pub(super) fn number(&mut self, value: u64) {
         self.0 = (self.0 ^ value).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(17);
     }
 

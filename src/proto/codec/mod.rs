@@ -8,6 +8,7 @@
 //! * [`peek`]: splits a datagram at its `.` lines and tells command from response, with the transaction identifier.
 //! * [`mgcp`]: the MGCP 1.0 grammar: [`mgcp::Command`], [`mgcp::Response`], typed values, [`mgcp::Writer`].
 //! * [`sdp`]: session descriptions.
+//! * [`h248`]: the text encoding of H.248.1: [`h248::Message`], its descriptors, [`h248::Writer`].
 //! * [`exercise`]: all of it driven by arbitrary bytes, for fuzzers, property tests and benches.
 //!
 //! Not here: what a name, a package or a value means to this gateway. The codec says what was written and refuses what the grammar
@@ -16,6 +17,7 @@
 //! Invariants: no input panics or allocates; time is linear in the datagram; nesting is bounded ([`mgcp::NESTING_MAX`]).
 
 pub mod exercise;
+pub mod h248;
 pub mod mgcp;
 pub mod peek;
 pub mod scan;
