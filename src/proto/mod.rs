@@ -14,6 +14,7 @@ pub mod mgcp;
 pub mod overload;
 pub mod package;
 pub mod plan;
+pub mod pseudowire;
 pub mod restart;
 pub mod timer;
 pub mod transaction;
