@@ -9,6 +9,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("base", &[]),
     ("codec", &["base"]),
     ("timer", &["base"]),
+    ("pseudowire", &["base"]),
     ("trunk", &["package", "base"]),
     ("overload", &["base"]),
     ("package", &["codec", "base"]),
