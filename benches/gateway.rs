@@ -194,6 +194,7 @@ fn serve(kind: Kind, clock: Clock, variant: Variant, ready: &dyn Fn(SocketAddr),
         inside: Arc::default(),
         spin: Spin::Always,
         clock,
+        tap: Arc::default(),
     };
     core_loop.run();
 }

@@ -32,7 +32,7 @@ pub enum Form {
 /// # Errors
 /// When no gateway runs there, or the gateway refuses.
 pub fn ask(socket: &Path, request: &Request, form: Form) -> Result<ExitCode> {
-    let stream = UnixStream::connect(socket).map_err(|error| why(socket, &error))?;
+    let stream = connect(socket)?;
     let mut timed = Timed::new(&stream, Clock::new(), WITHIN);
     let failed = |error| anyhow!("operator socket {}: {error}", socket.display());
     // A gateway that is busy says so without waiting for the request.
@@ -52,6 +52,14 @@ pub fn ask(socket: &Path, request: &Request, form: Form) -> Result<ExitCode> {
     }
     let refused = matches!(&response.body, Body::Reload(reload) if reload.is_refused());
     Ok(if refused { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Connects to a gateway.
+///
+/// # Errors
+/// When none runs there.
+pub fn connect(socket: &Path) -> Result<UnixStream> {
+    UnixStream::connect(socket).map_err(|error| why(socket, &error))
 }
 
 fn why(socket: &Path, error: &std::io::Error) -> anyhow::Error {

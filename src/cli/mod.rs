@@ -1,9 +1,11 @@
 //! The command line: what can be typed, and where it goes. It does nothing itself.
 
 mod ask;
+mod pcapng;
 mod render;
 mod span;
 mod table;
+mod trace;
 
 use anyhow::{Context, anyhow};
 use clap::{Parser, Subcommand};
@@ -96,6 +98,8 @@ enum Verb {
     /// Order something of simulated cards.
     #[command(subcommand)]
     Sim(SimVerb),
+    /// Print what is received and sent, or write it to a capture file.
+    Trace(trace::Args),
     /// Take over what changed in the tuning file, without touching a call.
     Reload {
         /// Only print the difference; exit 1 when the reload would be refused.
@@ -212,6 +216,11 @@ pub fn main() -> ExitCode {
             };
             ask(path, cli.socket, &Request::Show { what, name, state }, form)
         }
+        Verb::Trace(arguments) => {
+            let form = if arguments.json { ask::Form::Json } else { ask::Form::Text };
+            let trace = |socket: PathBuf| trace::run(&socket, &arguments.request(), form, arguments.pcap.as_deref());
+            report(socket_path(path, cli.socket).and_then(trace))
+        }
         verb => ask(path, cli.socket, &order(verb), ask::Form::Text),
     }
 }
@@ -247,6 +256,7 @@ fn order(verb: Verb) -> Request {
         Verb::Sim(SimVerb::Echo { endpoint, echo }) => far(endpoint, Far::Echo { echo }),
         Verb::Sim(SimVerb::Stall { core, ms }) => Request::Sim(Sim::Stall { core, ms }),
         Verb::Show { what, name, state, .. } => Request::Show { what, name, state },
+        Verb::Trace(arguments) => arguments.request(),
         Verb::Run | Verb::Check { .. } | Verb::Load(_) => unreachable!("done by main"),
     }
 }
@@ -281,11 +291,15 @@ fn check(file: &Path, cpus: Option<&str>) -> anyhow::Result<ExitCode> {
 }
 
 fn ask(path: Option<&Path>, socket: Option<PathBuf>, request: &Request, form: ask::Form) -> ExitCode {
-    let socket = match socket {
+    report(socket_path(path, socket).and_then(|socket| ask::ask(&socket, request, form)))
+}
+
+/// The operator socket that is meant.
+fn socket_path(path: Option<&Path>, socket: Option<PathBuf>) -> anyhow::Result<PathBuf> {
+    match socket {
         Some(socket) => Ok(socket),
         None => read(path).map(|config| socket::path(&config)),
-    };
-    report(socket.and_then(|socket| ask::ask(&socket, request, form)))
+    }
 }
 
 fn read(path: Option<&Path>) -> anyhow::Result<Config> {

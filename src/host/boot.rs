@@ -6,6 +6,7 @@ use super::cores::{CorePort, Cores, Pulse, REQUESTS};
 use super::dns::fit;
 use super::dns::table::Known;
 use super::frame::{ChunkLayout, FrameLayout, FramePool, FrameTable, HEADROOM};
+use super::tap::Tap;
 use super::transport::steer::{Program, Steered};
 use super::transport::wake::{self, Sleeper};
 use super::transport::xdp::{Bypass, BypassSettings, Seat, SourceList, umem};
@@ -101,6 +102,7 @@ impl Gateway {
         }
         let (ready_sender, ready) = crossbeam::channel::bounded::<Result<CoreId>>(layout.cores.len());
         let (mut ports, mut threads) = (Vec::new(), Vec::new());
+        let tap = Arc::new(Tap::default());
         for core_plan in &layout.cores {
             let core = core_plan.core;
             let (inbox, control) = crossbeam::channel::bounded(REQUESTS);
@@ -117,7 +119,7 @@ impl Gateway {
             let (counters, inside, pulse) = (port.counters.clone(), port.inside.clone(), port.pulse.clone());
             ports.push(port);
             let part = parts.take(core, core_plan.role);
-            let (plan, settings, ready) = (plan.clone(), settings.clone(), ready_sender.clone());
+            let (plan, settings, ready, tap) = (plan.clone(), settings.clone(), ready_sender.clone(), tap.clone());
             // A shard has no sockets: its transport only sleeps, and io_uring has nothing to do without sockets.
             let kind = if core_plan.role == Role::Shard { Kind::Mmsg } else { transport.kind };
             let (cpu, spin) = (usize::from(core_plan.cpu), spin(config.cores.busy_poll));
@@ -147,7 +149,7 @@ impl Gateway {
                         None => Exit::Sockets,
                     };
                     let _ = ready.send(Ok(core.id()));
-                    CoreLoop { core, transport, table, exit, outboxes, inboxes, control, pulse, counters, inside, spin, clock }.run();
+                    CoreLoop { core, transport, table, exit, outboxes, inboxes, control, pulse, counters, inside, spin, clock, tap }.run();
                 });
             };
             threads.push(thread.spawn(run).context("no thread for a core")?);
@@ -157,7 +159,7 @@ impl Gateway {
             ready.recv().map_err(|_| anyhow!("a core ended while it started"))??;
         }
         let bypass = bypass.map(Arc::new);
-        Ok(Gateway { cores: Arc::new(Cores { ports, plan, clock }), clock, transport, steered, bypass, threads })
+        Ok(Gateway { cores: Arc::new(Cores { ports, plan, clock, tap }), clock, transport, steered, bypass, threads })
     }
 
     /// Ends every core that still goes round.

@@ -62,6 +62,11 @@ impl WallClock {
     }
 }
 
+/// The wall-clock time of [`Time::ZERO`] as of now, in microseconds since 1970.
+pub fn wall_us_at_zero(clock: &Clock) -> u64 {
+    u64::try_from(WallClock::new(clock).wall_at_zero_ns / 1000).unwrap_or(0)
+}
+
 #[allow(clippy::disallowed_methods, reason = "the one place that reads the monotonic clock")]
 #[inline]
 fn monotonic() -> Instant {

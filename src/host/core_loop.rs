@@ -9,6 +9,7 @@ use super::cores::{Pulse, ToCore};
 use super::frame::{Datagram, FramePool, FrameTable, Meta};
 use super::inside::Inside;
 use super::ring::{Receiver, Sender};
+use super::tap::{Captured, Tap};
 use super::transport::{BATCH, Stats, Transport, Waker};
 use crate::proto::base::{CoreId, Counter, Counters, FrameRef, Time};
 use crate::proto::core::{Core, Envelope, Frames, Origin, Outside, Request, Turn};
@@ -96,6 +97,8 @@ pub struct CoreLoop {
     pub spin: Spin,
     /// The process clock.
     pub clock: Clock,
+    /// Where copies of datagrams go when somebody traces.
+    pub tap: Arc<Tap>,
 }
 
 impl CoreLoop {
@@ -111,6 +114,9 @@ impl CoreLoop {
             carried: VecDeque::new(),
             table: self.table.clone(),
             counters: self.counters.clone(),
+            tap: self.tap.clone(),
+            core: self.core.id(),
+            now: Time::ZERO,
         };
         let frames = TableFrames(self.table);
         let mut last_work = Time::ZERO;
@@ -138,6 +144,10 @@ impl CoreLoop {
                     latest.publish(&stats.0, &self.counters);
                     stats = (latest, now);
                 }
+            }
+            port.now = now;
+            if self.tap.is_open() {
+                batch.iter().for_each(|&frame| port.tap_received(frame));
             }
             let mut turn = Turn { now, frames: &frames, out: &mut port };
             let mut start = now;
@@ -247,9 +257,29 @@ struct Port {
     carried: VecDeque<FrameRef>,
     table: Arc<FrameTable>,
     counters: Arc<Counters>,
+    tap: Arc<Tap>,
+    core: CoreId,
+    /// When this turn began.
+    now: Time,
 }
 
 impl Port {
+    #[cold]
+    fn tap_received(&self, frame: FrameRef) {
+        if let Some(datagram) = self.table.read(frame) {
+            let Meta { from: remote, arrival: at, local, .. } = *datagram.meta();
+            self.tap.take(Captured { core: self.core, at, sent: false, remote, local, bytes: datagram[..].into() });
+        }
+    }
+
+    /// A datagram is about to be sent.
+    #[inline]
+    fn tap_sent(tap: &Tap, core: CoreId, at: Time, remote: SocketAddr, local: u8, bytes: &[u8]) {
+        if tap.is_open() {
+            tap.take(Captured { core, at, sent: true, remote, local, bytes: bytes.into() });
+        }
+    }
+
     fn push(&mut self, to: CoreId, entry: Entry) -> bool {
         let Some(Some(outbox)) = self.outboxes.get_mut(usize::from(to.0)) else { return false };
         let sent = outbox.ring.send(entry).is_ok();
@@ -282,6 +312,7 @@ impl Port {
                     let length = datagram.len().min(buffer.len());
                     buffer[..length].copy_from_slice(&datagram[..length]);
                     let Meta { from: to, local, .. } = *datagram.meta();
+                    Port::tap_sent(&self.tap, self.core, self.now, to, local, &buffer[..length]);
                     self.transport.send(slot, length, to, local);
                 }
                 None => self.transport.abandon(slot),
@@ -310,10 +341,15 @@ impl Outside for Port {
             Exit::Sockets => {
                 let Some(slot) = self.transport.reserve() else { return false };
                 let length = write(self.transport.buffer(&slot));
-                match length {
-                    0 => self.transport.abandon(slot),
-                    _ => self.transport.send(slot, length, to, local),
+                if length == 0 {
+                    self.transport.abandon(slot);
+                    return true;
                 }
+                if self.tap.is_open() {
+                    let bytes = self.transport.buffer(&slot).get(..length).unwrap_or_default();
+                    Port::tap_sent(&self.tap, self.core, self.now, to, local, bytes);
+                }
+                self.transport.send(slot, length, to, local);
                 true
             }
             Exit::Carrier(carrier, pool) => {

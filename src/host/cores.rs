@@ -2,6 +2,7 @@
 
 use super::clock::Clock;
 use super::inside::Inside;
+use super::tap::Tap;
 use super::transport::Waker;
 use crate::proto::base::{CoreId, Counters, Time};
 use crate::proto::core::{Answer, Ask, Request};
@@ -69,6 +70,8 @@ pub struct Cores {
     pub plan: Arc<Plan>,
     /// The process clock.
     pub clock: Clock,
+    /// What they receive and send, for whoever traces.
+    pub tap: Arc<Tap>,
 }
 
 /// A core did not answer in time, or its inbox is full.

@@ -14,4 +14,5 @@ pub mod frame;
 pub mod inside;
 pub mod ring;
 pub mod run;
+pub mod tap;
 pub mod transport;

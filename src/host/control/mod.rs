@@ -25,6 +25,7 @@ pub mod socket;
 mod stall;
 #[cfg(test)]
 mod tests;
+pub mod trace;
 pub mod view;
 
 use crate::config::{self, Config, CpuFacts};

@@ -1,4 +1,5 @@
-//! What travels over the operator socket: one request line up, one response line down, both JSON, then the connection ends.
+//! What travels over the operator socket: one request line up, one response line down, both JSON, then the connection ends. Behind the
+//! response to `trace` there is a line for each datagram.
 //!
 //! Owns the requests, the frame (bounded lines, one deadline for a whole line) and nothing of what requests mean. What comes in is
 //! not trusted: too long, too slow, not UTF-8, not JSON and not known are errors with a reason.
@@ -56,6 +57,24 @@ pub enum Request {
     },
     /// An order to the simulated card.
     Sim(Sim),
+    /// Datagrams as they come and go.
+    Trace {
+        /// Only of these endpoints: a name or a pattern with `*`.
+        #[serde(default)]
+        name: Option<String>,
+        /// Only those to and from this agent.
+        #[serde(default)]
+        agent: Option<String>,
+        /// Only of this call.
+        #[serde(default)]
+        call: Option<String>,
+        /// For so long.
+        #[serde(default)]
+        seconds: Option<u32>,
+        /// So many at the most.
+        #[serde(default)]
+        count: Option<u64>,
+    },
     /// Read the tuning file again.
     Reload {
         /// Only say what would change.
@@ -64,8 +83,8 @@ pub enum Request {
 }
 
 impl Request {
-    /// Whether it changes something, which only the owner of the socket may.
-    pub fn changes(&self) -> bool {
+    /// Whether only the owner of the socket may: it changes something, or shows what subscribers dial.
+    pub fn is_owners(&self) -> bool {
         !matches!(self, Request::Show { .. } | Request::Reload { dry_run: true })
     }
 }
@@ -86,6 +105,7 @@ impl std::fmt::Display for Request {
                 write!(f, "sim alarm {facility} {defect}{}", if *now { " --now" } else { "" })
             }
             Request::Sim(order) => write!(f, "sim {}", serde_json::to_string(order).unwrap_or_default()),
+            Request::Trace { name, .. } => write!(f, "trace {}", name.as_deref().unwrap_or("*")),
             Request::Reload { dry_run: false } => f.write_str("reload"),
             Request::Reload { dry_run: true } => f.write_str("reload --dry-run"),
         }
@@ -455,12 +475,12 @@ mod tests {
 
     #[test]
     fn only_questions_are_free() {
-        assert!(!Request::Show { what: What::Cores, name: None, state: None }.changes());
-        assert!(!Request::Reload { dry_run: true }.changes());
+        assert!(!Request::Show { what: What::Cores, name: None, state: None }.is_owners());
+        assert!(!Request::Reload { dry_run: true }.is_owners());
         for order in
             [Request::Reload { dry_run: false }, Request::Drain { on: true }, Request::Sim(Sim::Hang), Request::Free { name: "x".into() }]
         {
-            assert!(order.changes(), "{order:?}");
+            assert!(order.is_owners(), "{order:?}");
         }
     }
 

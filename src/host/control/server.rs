@@ -70,7 +70,10 @@ impl Service<UnixStream> for Operators {
                 let bad = Failure::new(FailureKind::BadRequest, format!("{error}: {limits}"));
                 response(gateway, Vec::new(), Body::Error(bad))
             }
-            Ok(line) => answer(gateway, stream, &line),
+            Ok(line) => match answer(gateway, stream, &line) {
+                Some(answer) => answer,
+                None => return,
+            },
         };
         respond(gateway, stream, &answer, RESPONSE_WITHIN);
     }
@@ -81,26 +84,41 @@ impl Service<UnixStream> for Operators {
     }
 }
 
-fn answer(gateway: &Gateway, stream: &UnixStream, line: &[u8]) -> Response {
+/// What is to be answered; nothing when it has been.
+fn answer(gateway: &Gateway, stream: &UnixStream, line: &[u8]) -> Option<Response> {
     let mut silent = Vec::new();
+    let mut answered = false;
     let done = serde_json::from_slice(line)
         .map_err(|error| Failure::new(FailureKind::BadRequest, format!("not a request: {error}")))
         .and_then(|request: Request| {
-            let order = request.changes().then(|| request.to_string());
+            let order = request.is_owners().then(|| request.to_string());
             let peer = socket::peer(stream);
-            let done = permit(gateway, &peer, &request).and_then(|()| gateway.answer(request, &mut silent));
+            let mut trace = |request: &Request| {
+                let begin = |words: String| {
+                    answered = true;
+                    if let Some(order) = &order {
+                        tracing::info!("operator {}: {order}", who(&peer));
+                    }
+                    respond(gateway, stream, &response(gateway, Vec::new(), Body::Done(words)), RESPONSE_WITHIN);
+                };
+                gateway.trace(stream, request, begin).map(|()| Body::Done("over".into()))
+            };
+            let done = permit(gateway, &peer, &request).and_then(|()| match request {
+                Request::Trace { .. } => trace(&request),
+                request => gateway.answer(request, &mut silent),
+            });
             if let Some(order) = order {
                 log(&peer, &order, &done);
             }
             done
         });
     let body = done.unwrap_or_else(Body::Error);
-    response(gateway, silent, body)
+    (!answered).then(|| response(gateway, silent, body))
 }
 
 /// Changes are for the owner of the socket and for root.
 fn permit(gateway: &Gateway, peer: &std::io::Result<u32>, request: &Request) -> Result<(), Failure> {
-    if !request.changes() {
+    if !request.is_owners() {
         return Ok(());
     }
     let unknown = |error| Failure::new(FailureKind::NotPermitted, format!("who asks is not known: {error}"));
@@ -113,13 +131,17 @@ fn permit(gateway: &Gateway, peer: &std::io::Result<u32>, request: &Request) -> 
 
 /// One line for each order: who, what, and what came of it.
 fn log(peer: &std::io::Result<u32>, order: &str, done: &Result<Body, Failure>) {
-    let who = peer.as_ref().map_or("unknown".to_owned(), ToString::to_string);
+    let who = who(peer);
     match done {
         Ok(Body::Done(outcome)) => tracing::info!("operator {who}: {order}: {outcome}"),
         Ok(Body::Reload(reload)) => tracing::info!("operator {who}: {order}: {} settings changed", reload.changes.len()),
         Ok(_) => tracing::info!("operator {who}: {order}: done"),
         Err(failure) => tracing::warn!("operator {who}: {order}: refused: {}", failure.message.replace('\n', "; ")),
     }
+}
+
+fn who(peer: &std::io::Result<u32>) -> String {
+    peer.as_ref().map_or("unknown".to_owned(), ToString::to_string)
 }
 
 fn may_change(peer: u32, owner: u32) -> bool {

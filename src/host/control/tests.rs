@@ -107,7 +107,7 @@ impl Machines {
             ports.push(CorePort { core: id, cpu: None, steering: "-", counters, inside: Arc::default(), pulse, inbox, waker });
             threads.push(std::thread::spawn(move || turn_round(core, &clock, &orders, &envelopes, wires, &beats)));
         }
-        Machines { cores: Arc::new(Cores { ports, plan, clock }), clock, config, threads }
+        Machines { cores: Arc::new(Cores { ports, plan, clock, tap: Arc::default() }), clock, config, threads }
     }
 
     /// The control loop in front of them, and the operator's way in.

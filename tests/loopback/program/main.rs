@@ -23,4 +23,5 @@ mod reload;
 mod repeats;
 mod stall;
 mod steering;
+mod trace;
 mod xdp;

@@ -23,7 +23,7 @@
 pub mod bypass;
 pub mod interface;
 mod netlink;
-mod packet;
+pub mod packet;
 mod paths;
 mod policy;
 mod port;
