@@ -145,5 +145,5 @@ faults! {
     /// A service change with an address and another controller (SC-01).
     ServiceChangeContradicts = 442 "address and MgcIdToTry exclude each other",
     /// An item of version 2 or 3 that is not done here.
-    LaterVersion = 501 "item of a later version is not implemented",
+    LaterVersion = 501 "item of a version that is not supported",
 }
