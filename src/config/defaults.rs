@@ -353,6 +353,10 @@ register! {
         connections_per_endpoint: u8 = 4 in 1..=16; restart
         /// Connections a core can hold. `"auto"`: `connections_per_endpoint` for each of its endpoints, so that this never refuses.
         connections: Auto<u32> = (Auto::Auto) in 1..=4_000_000; restart
+        /// Memory of a core for texts of agents: remote descriptions, lists of events, digit maps, names of notified entities. When it is
+        /// used up what needs more gets 403. `"auto"`: two descriptions of 240 octets for each connection, and for each endpoint a digit
+        /// map of 2,048 octets and three lists.
+        text_memory: Auto<Bytes> = (Auto::Auto) in kib(64)..=mib(65_536); restart
         /// Messages read from one datagram; the rest is dropped and counted.
         messages_per_datagram: u16 = 32 in 1..=255; restart
         /// Endpoints a command or alarm over many works through in one turn of the loop, so that others wait microseconds only.

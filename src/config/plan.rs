@@ -11,6 +11,7 @@ use super::valid::{Config, Layout, Line};
 use super::value::{Auto, Bytes, Written, duration_text, words};
 use crate::proto::base::CoreId;
 use crate::proto::endpoint::{Blobs, Endpoints, PoolLimits};
+use crate::proto::mgcp::event::Watches;
 use crate::proto::transaction::history::index_bytes;
 use crate::proto::trunk::Performance;
 
@@ -58,8 +59,10 @@ words! {
 /// Memory set aside for one core at the start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Memory {
-    /// Endpoints, and room for all their connections with what is kept of the far ends.
+    /// Endpoints with their events and signals, and room for all their connections.
     pub endpoints: u64,
+    /// Descriptions, lists of events and digit maps of agents.
+    pub texts: u64,
     /// Kept responses, rate x T-HIST x bytes, with their index.
     pub history: u64,
     /// Receive and send frames, with AF_XDP those shared with the card too.
@@ -72,7 +75,7 @@ pub struct Memory {
 
 impl Memory {
     fn total(self) -> u64 {
-        [self.endpoints, self.history, self.frames, self.rings, self.sockets].into_iter().fold(0, u64::saturating_add)
+        [self.endpoints, self.texts, self.history, self.frames, self.rings, self.sockets].into_iter().fold(0, u64::saturating_add)
     }
 }
 
@@ -93,6 +96,8 @@ pub struct CorePlan {
     pub endpoints: u32,
     /// Connections it can hold.
     pub connections: u32,
+    /// Blocks for texts of agents.
+    pub text_blocks: u32,
     /// Memory set aside for it.
     pub memory: Memory,
 }
@@ -162,7 +167,7 @@ pub fn plan(config: &Config, facts: &CpuFacts) -> Result<Plan, Errors> {
     for (i, (role, (cpu, node))) in roles.iter().zip(cpus).enumerate() {
         let core = CoreId(i as u8);
         let memory = Memory::default();
-        cores.push(CorePlan { core, role: *role, cpu, node, lines: Vec::new(), endpoints: 0, connections: 0, memory });
+        cores.push(CorePlan { core, role: *role, cpu, node, lines: Vec::new(), endpoints: 0, connections: 0, text_blocks: 0, memory });
     }
     let owners = roles.iter().filter(|role| **role != Role::Transport).count();
     for line in lines {
@@ -175,6 +180,10 @@ pub fn plan(config: &Config, facts: &CpuFacts) -> Result<Plan, Errors> {
     for core in cores.iter_mut().filter(|core| core.role != Role::Transport) {
         let every = core.endpoints.saturating_mul(config.limits.connections_per_endpoint.into());
         core.connections = config.limits.connections.fixed().copied().unwrap_or(every);
+        core.text_blocks = match &config.limits.text_memory {
+            Auto::Fixed(memory) => Blobs::blocks_in(memory.0),
+            Auto::Auto => text_blocks(core.connections, core.endpoints),
+        };
     }
     let others = cores.len() as u64 - 1;
     // Queues of the card go round the cores with sockets, which come first.
@@ -306,14 +315,15 @@ fn memory(config: &Config, core: &CorePlan, others: u64, history: &History) -> M
     let receive = u64::from(transport.receive_frames) * u64::from(transport.receive_frame_bytes);
     let send = u64::from(transport.send_frames) * u64::from(transport.send_frame_bytes);
     let sockets = transport.receive_buffer.0.saturating_mul(config.gateway.listen.len() as u64);
-    let pools = PoolLimits { connections: core.connections, blob_blocks: blob_blocks(core.connections, core.endpoints), entities: 0 };
+    let pools = PoolLimits { connections: core.connections, blob_blocks: 0, entities: 0 };
     let rings = others * (RING_ENTRIES * RING_ENTRY_BYTES) as u64;
-    let endpoints = Endpoints::memory(core.endpoints, &pools);
+    let endpoints = Endpoints::memory(core.endpoints, &pools).saturating_add(Watches::memory(core.endpoints));
+    let texts = Blobs::memory(core.text_blocks);
     let history = history.octets().saturating_add(index_bytes(history.responses()));
     match core.role {
-        Role::Both => Memory { endpoints, history, frames: receive + send, rings, sockets },
-        Role::Transport => Memory { endpoints: 0, history: 0, frames: receive + send, rings, sockets },
-        Role::Shard => Memory { endpoints, history, frames: send, rings, sockets: 0 },
+        Role::Both => Memory { endpoints, texts, history, frames: receive + send, rings, sockets },
+        Role::Transport => Memory { endpoints: 0, texts: 0, history: 0, frames: receive + send, rings, sockets },
+        Role::Shard => Memory { endpoints, texts, history, frames: send, rings, sockets: 0 },
     }
 }
 
@@ -329,10 +339,11 @@ pub fn xdp_bytes(config: &Config) -> u64 {
     (u64::from(config.xdp.frames) + u64::from(config.transport.send_frames) * slot) * XDP_CHUNK as u64
 }
 
-/// Blocks for the byte strings of so many connections and endpoints: two for a remote description, and as many again for digit maps
-/// and names.
-pub fn blob_blocks(connections: u32, endpoints: u32) -> u32 {
-    connections.saturating_mul(Blobs::blocks_for(400)).saturating_add(endpoints.saturating_mul(2)).saturating_add(1024)
+/// Blocks for the texts of so many connections and endpoints: a remote description each, and the longest usual digit map and three lists;
+/// and for notified entities.
+fn text_blocks(connections: u32, endpoints: u32) -> u32 {
+    let each = Blobs::blocks_for(2048) + 3;
+    connections.saturating_mul(Blobs::blocks_for(400)).saturating_add(endpoints.saturating_mul(each)).saturating_add(1024)
 }
 
 fn notes(config: &Config, facts: &CpuFacts, cores: &[CorePlan]) -> Vec<String> {
@@ -421,9 +432,10 @@ impl fmt::Display for Plan {
         writeln!(f, "history {rate}/s x {t_hist} x {bytes} = {} for each core with endpoints", mib(self.history.octets()))?;
         let total = self.cores.iter().map(|core| core.memory);
         let sum = |part: fn(Memory) -> u64| mib(total.clone().fold(0, |sum, memory| sum.saturating_add(part(memory))));
-        let (all, endpoints, history) = (sum(Memory::total), sum(|m| m.endpoints), sum(|m| m.history));
+        let (all, endpoints, texts, history) = (sum(Memory::total), sum(|m| m.endpoints), sum(|m| m.texts), sum(|m| m.history));
         let (frames, rings, sockets) = (sum(|m| m.frames), sum(|m| m.rings), sum(|m| m.sockets));
-        writeln!(f, "memory {all}: endpoints {endpoints}, history {history}, frames {frames}, rings {rings}, socket buffers {sockets}")?;
+        write!(f, "memory {all}: endpoints {endpoints}, texts of agents {texts}, history {history}, ")?;
+        writeln!(f, "frames {frames}, rings {rings}, socket buffers {sockets}")?;
         self.notes.iter().try_for_each(|note| writeln!(f, "note: {note}"))
     }
 }
@@ -565,8 +577,10 @@ mod tests {
     fn memory_grows_with_endpoints_connections_and_cores() {
         let of = |change: fn(&mut Config)| planned(change, &[0; 4]).cores[0].memory;
         let one = of(|c| c.cores.both = Auto::Fixed(1));
-        assert!(one.endpoints > 672 * 100 + 2688 * 500 && one.rings == 0, "{one:?}");
-        assert!(of(|c| (c.cores.both, c.limits.connections_per_endpoint) = (Auto::Fixed(1), 1)).endpoints < one.endpoints / 2);
+        assert!(one.endpoints > 672 * 500 + 2688 * 100 && one.texts > 672 * 2048 + 2688 * 400 && one.rings == 0, "{one:?}");
+        assert!(of(|c| (c.cores.both, c.limits.connections_per_endpoint) = (Auto::Fixed(1), 1)).endpoints < one.endpoints);
+        let texts = of(|c| (c.cores.both, c.limits.text_memory) = (Auto::Fixed(1), Auto::Fixed(Bytes(1 << 20)))).texts;
+        assert!((1 << 20) - 244 < texts && texts <= 1 << 20, "{texts}");
         let four = of(|c| c.cores.both = Auto::Fixed(4));
         assert_eq!((four.rings, four.frames, four.history), (3 * 65_536, one.frames, one.history));
         assert!(one.history > 20_000 * 30 * 256, "with the index");

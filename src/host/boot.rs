@@ -489,11 +489,10 @@ pub(super) fn plan(config: &Config, layout: &config::Plan) -> Result<Plan> {
     domains.extend(gateway.listen.iter().map(|address| format!("[{}]", address.ip()).into_bytes().into()));
     let owners: Vec<CoreId> = layout.cores.iter().filter(|core| core.role != Role::Transport).map(|core| core.core).collect();
     let connections = layout.cores.iter().map(|core| core.connections).max().unwrap_or(0);
-    let endpoints = layout.cores.iter().map(|core| core.endpoints).max().unwrap_or(0);
     let limits = Limits {
         connections,
         connections_per_endpoint: config.limits.connections_per_endpoint,
-        blob_blocks: config::blob_blocks(connections, endpoints),
+        blob_blocks: layout.cores.iter().map(|core| core.text_blocks).max().unwrap_or(0),
         entities: ENTITIES,
         jobs: JOBS,
         datagrams: DATAGRAMS,

@@ -43,7 +43,7 @@ impl Card for WatchedCard {
         answer
     }
 
-    fn modify(&mut self, now: Time, endpoint: EndpointIndex, connection: u32, media: &Media) -> Answer<()> {
+    fn modify(&mut self, now: Time, endpoint: EndpointIndex, connection: u32, media: &Media) -> Answer<MediaAddress> {
         assert!(self.watch.slots().contains(&connection), "connection {connection} modified while it is not open");
         self.card.modify(now, endpoint, connection, media)
     }

@@ -819,6 +819,7 @@ impl World {
         for core in 0..self.plan.cores {
             let Answer::Core(view) = self.ask_core(CoreId(core), Ask::Core) else { panic!("a core does not answer") };
             assert_eq!((view.waiting, view.datagrams), (0, 0), "core {core} has work left: {view:?}");
+            assert_eq!(view.texts.1, 0, "core {core} keeps room for nobody: {view:?}");
             let Answer::Transactions(view) = self.ask_core(CoreId(core), Ask::Transactions) else { panic!("a core does not answer") };
             assert_eq!(view.history.running, 0, "core {core} still runs transactions: {view:?}");
         }

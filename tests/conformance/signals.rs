@@ -71,7 +71,7 @@ fn each_connection_has_its_own_signals() {
         request(w, &[&format!("S: G/rt@{one},G/rt@{two},G/rt")]);
         assert_eq!(audit(w, E, "S"), format!("G/rt@{one},G/rt@{two},G/rt"));
         for list in ["G/rt,G/rt".to_owned(), format!("G/rt@{one},G/rt@{one}")] {
-            assert_eq!(code(w, "RQNT", E, &["X: 2", &format!("S: {list}")]), 538, "{list}");
+            assert_eq!(code(w, "RQNT", E, &["X: 2", &format!("S: {list}")]), 510, "{list}");
         }
         let half = w.ask("CRCX", E, &["C: A1", "M: recvonly"]);
         let half = connection(&half);

@@ -24,6 +24,39 @@ fn a_pair_is_made_on_any_two_endpoints() {
     });
 }
 
+/// RFC 3435 2.3.5: the two connections "can be manipulated separately": one that gets a description of the network leaves the gateway,
+/// with a port and a description of its own; one that gets a local one comes back. The other half is as it was.
+#[test]
+fn either_half_can_leave_the_gateway_and_come_back() {
+    each_layout(|w| {
+        for (half, delay) in [(0, 0), (1, 0), (0, 50), (1, 50)] {
+            let names = ["ds/ds1-1/1", "ds/ds1-2/1"];
+            let made = w.ask("CRCX", names[0], &["C: A1", "M: sendrecv", "Z2: ds/ds1-2/1@tgw.example.net"]);
+            let ids = [connection(&made), made.get("I2").unwrap().to_owned()].map(|id| format!("I: {id}"));
+            w.order_cards(CardOrder::Delay(delay));
+            let other = w.ask("AUCX", names[1 - half], &[&ids[1 - half], "F: M,LC,RC"]);
+            let far = ["", "v=0", "c=IN IP4 192.0.2.50", "m=audio 40000 RTP/AVP 0"];
+            let left = w.ask("MDCX", names[half], &[&["C: A1", &ids[half], "M: sendrecv"][..], &far].concat());
+            assert_eq!(left.code, Some(200), "{left:?}");
+            let media = left.description.lines().find(|line| line.starts_with("m=audio ")).expect("a description").to_owned();
+            let port: u16 = media.split(' ').nth(1).unwrap().parse().unwrap();
+            assert!(port > 0 && media.contains("RTP/AVP") && left.description.contains("c=IN IP4 "), "{left:?}");
+            let audited = w.ask("AUCX", names[half], &[&ids[half], "F: LC"]);
+            assert_eq!(audited.description, left.description);
+            let same = w.ask("MDCX", names[half], &["C: A1", &ids[half], "M: recvonly"]);
+            assert_eq!((same.code, same.description.as_str()), (Some(200), ""), "nothing is new");
+            let id = ids[1 - half][3..].to_owned();
+            let near = ["", "v=0", &format!("c=LOCAL EPN {}", names[1 - half]), &format!("a=MGCPlocalcx:{id}"), "m=audio 0 LOCAL 0"];
+            let back = w.ask("MDCX", names[half], &[&["C: A1", &ids[half], "M: sendrecv"][..], &near].concat());
+            assert!(back.code == Some(200) && back.description.contains("c=LOCAL EPN "), "{back:?}");
+            let after = w.ask("AUCX", names[1 - half], &[&ids[1 - half], "F: M,LC,RC"]);
+            assert_eq!((after.parameters, after.description), (other.parameters, other.description));
+            w.order_cards(CardOrder::Delay(0));
+            assert_eq!(w.ask("DLCX", "*", &["C: A1"]).code, Some(250));
+        }
+    });
+}
+
 #[test]
 fn the_second_endpoint_may_be_any_free_one() {
     each_layout(|w| {

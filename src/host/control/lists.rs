@@ -106,7 +106,10 @@ impl Gateway {
                 let sojourn_us = view.sojourn_ns / 1000;
                 let (endpoints, connections, waiting, datagrams) = (view.endpoints, view.connections, view.waiting, view.datagrams);
                 let (overloaded, draining) = (view.overloaded, view.draining);
-                Some((core, CoreLoad { endpoints, connections, sojourn_us, overloaded, draining, waiting, datagrams }))
+                let (used, kept, texts) = view.texts;
+                let texts_per_mille = (u64::from(used + kept) * 1000 / u64::from(texts.max(1))) as u32;
+                let load = CoreLoad { endpoints, connections, sojourn_us, overloaded, draining, waiting, datagrams, texts_per_mille };
+                Some((core, load))
             }
             _ => None,
         };

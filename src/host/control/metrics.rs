@@ -246,6 +246,8 @@ impl Metrics {
         gauges(encoder, "core_overloaded", "1 while new calls are refused for overload", each(|load| u8::from(load.overloaded).into()))?;
         gauges(encoder, "core_draining", "1 while new calls are refused by an operator", each(|load| u8::from(load.draining).into()))?;
         gauges(encoder, "core_waiting_commands", "Commands that wait for something", each(|load| load.waiting as f64))?;
+        let texts = each(|load| f64::from(load.texts_per_mille) / 1000.0);
+        gauges(encoder, "core_text_memory_ratio", "Part of limits.text_memory in use", texts)?;
         let (histories, own, _) = gateway.own_and_history(&mut silent);
         let each = |of: fn(&super::view::HistoryRow) -> f64| histories.iter().map(move |row| (row.core, of(row)));
         gauges(encoder, "history_entries", "Transactions running or remembered", each(|row| row.entries as f64))?;

@@ -147,6 +147,8 @@ pub struct CoreLoad {
     pub waiting: usize,
     /// Datagrams of several messages in hand.
     pub datagrams: usize,
+    /// Part of its memory for texts of agents (`limits.text_memory`) that is in use or kept for a command, in per mille.
+    pub texts_per_mille: u32,
 }
 
 impl Row for CoreRow {

@@ -107,6 +107,11 @@ counters! {
     TimeLimit = "time_limit",
     /// Transactions ended 407: aborted by another command.
     Aborted = "aborted",
+    /// Commands refused (403), and embedded requests not done: the memory for descriptions, lists of events and digit maps is used up
+    /// (`limits.text_memory`).
+    TextMemoryFull = "text_memory_full",
+    /// Commands refused (403): too many different notified entities.
+    EntitiesFull = "entities_full",
     /// Commands over several cores refused (400): one of the cores stood still.
     VoteTimeout = "vote_timeout",
     /// Commands over several endpoints refused: their home core stands still, and they were not handed to it.

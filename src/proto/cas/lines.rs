@@ -253,7 +253,7 @@ impl Card for Lines {
         self.card.open(now, endpoint, connection, media)
     }
 
-    fn modify(&mut self, now: Time, endpoint: EndpointIndex, connection: u32, media: &Media) -> Answer<()> {
+    fn modify(&mut self, now: Time, endpoint: EndpointIndex, connection: u32, media: &Media) -> Answer<MediaAddress> {
         self.card.modify(now, endpoint, connection, media)
     }
 

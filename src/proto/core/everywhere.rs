@@ -15,10 +15,9 @@ use super::media::Covered;
 use super::outside::{Frames, Outside, Turn};
 use super::receive::Received;
 use super::respond::{Final, Preface};
-use crate::proto::base::{CoreId, Counter, EndpointIndex, EndpointRange, HexId, Time};
+use crate::proto::base::{CoreId, Counter, EndpointRange, HexId, Time};
 use crate::proto::codec::mgcp::{Command, Verb};
 use crate::proto::endpoint::{Announcement as Told, EntityId};
-use crate::proto::mgcp::event::Carrier;
 use crate::proto::mgcp::request::{self, RequestPlan};
 use crate::proto::mgcp::{self, Outcome, Refused, configure, delete};
 use crate::proto::transaction::history;
@@ -52,8 +51,6 @@ struct Work {
     selection: Selection,
     change: Change,
     cursor: Cursor,
-    /// Blocks kept free for lists of events and digit maps.
-    reserved: u32,
     /// The notified entity of the command, kept in its table until the share is done.
     entity: EntityId,
 }
@@ -308,9 +305,9 @@ impl Core {
     }
 
     fn drop_share(&mut self) {
-        if let Some(Work { reserved, entity, .. }) = self.shares.current.take().and_then(|share| share.work) {
+        if let Some(Work { entity, .. }) = self.shares.current.take().and_then(|share| share.work) {
             let endpoints = &mut self.calls.endpoints;
-            endpoints.blobs.unreserve(reserved);
+            endpoints.blobs.let_go();
             endpoints.entities.release(&mut endpoints.blobs, entity);
         }
     }
@@ -331,7 +328,7 @@ impl Core {
                 Change::Request(plan) => request::hold_entity(&mut core.calls, plan, command)?,
                 _ => EntityId::PROVISIONED,
             };
-            Ok(Work { received, domain, selection, change, cursor: Cursor::default(), reserved: 0, entity })
+            Ok(Work { received, domain, selection, change, cursor: Cursor::default(), entity })
         })
     }
 
@@ -367,26 +364,15 @@ impl Core {
             }
         }
         if matches!(work.change, Change::Request(plan) if plan.requests()) {
-            self.parsed(turn, message, |core, _, command| core.reserve_lists(range, command))?;
+            self.parsed(turn, message, |core, _, command| {
+                let mut all = range.iter();
+                all.try_for_each(|endpoint| match core.calls.endpoints.owns(endpoint) {
+                    true => request::hold(&mut core.calls, command, endpoint),
+                    false => Ok(()),
+                })
+            })?;
         }
         Ok(Some(range.count))
-    }
-
-    /// Checks the lists of a request on these endpoints, and keeps the room free that they will take.
-    fn reserve_lists(&mut self, range: EndpointRange, command: &Command<'_>) -> Result<(), Refused> {
-        for endpoint in range.iter() {
-            if !self.calls.endpoints.owns(endpoint) {
-                continue;
-            }
-            let blocks = request::check(&self.calls, command, endpoint, Carrier::None)?;
-            if !self.calls.endpoints.blobs.reserve(blocks) {
-                return Err(mgcp::NO_MEMORY_LEFT);
-            }
-            if let Some(work) = self.shares.current.as_mut().and_then(|share| share.work.as_mut()) {
-                work.reserved += blocks;
-            }
-        }
-        Ok(())
     }
 
     /// Applies to the next endpoints: how many; `None` when all are done.
@@ -415,7 +401,9 @@ impl Core {
                 Change::Configure(plan) => configure::apply(&mut self.calls, endpoint, *plan),
                 Change::Request(plan) => {
                     self.abort_requests(turn, endpoint);
-                    self.unreserve_one(endpoint, command);
+                    if plan.requests() {
+                        request::draw(&mut self.calls, command, endpoint);
+                    }
                     if request::apply(&mut self.calls, turn.now, endpoint, plan, command, None) {
                         moved = true;
                         self.report_entity(endpoint);
@@ -426,16 +414,6 @@ impl Core {
         }
         if moved {
             self.redirect_commands(range);
-        }
-    }
-
-    /// The room kept for one endpoint's lists is about to be used.
-    fn unreserve_one(&mut self, endpoint: EndpointIndex, command: &Command<'_>) {
-        let blocks = request::blocks(&self.calls, command, endpoint);
-        if let Some(work) = self.shares.current.as_mut().and_then(|share| share.work.as_mut()) {
-            let blocks = blocks.min(work.reserved);
-            work.reserved -= blocks;
-            self.calls.endpoints.blobs.unreserve(blocks);
         }
     }
 

@@ -141,6 +141,7 @@ impl Core {
             }
             Wait::Joining(slot, ..) => {
                 self.jobs.remove(id);
+                job.room().give_back(&mut self.calls);
                 delete::disconnect(&mut self.calls, turn.now, slot);
                 self.end(turn, &job, Outcome::Refused(refused));
             }
@@ -174,14 +175,15 @@ impl Core {
     fn make_first<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, job: Job, endpoint: EndpointIndex, second: Created) {
         let result = self.parsed(turn, job.received.message, |core, turn, command| {
             mgcp::in_service(&core.calls, endpoint)?;
-            let plan = create::validate(&core.calls, command, endpoint, Half::First)?;
-            Ok((create::begin(&mut core.calls, turn.now, &plan, command)?, plan))
+            let mut plan = create::validate(&core.calls, command, endpoint, Half::First)?;
+            Ok((create::begin(&mut core.calls, turn.now, &mut plan, command)?, plan))
         });
         match result {
             Ok((Begun::Ready(slot, first, _), plan)) => self.join_halves(turn, &job, slot, plan, first, second),
             Ok((Begun::Opening(slot), plan)) => {
                 let waiting = Job { wait: Wait::First(slot, plan, second), ..job };
                 if self.jobs.insert(waiting).is_none() {
+                    plan.room().give_back(&mut self.calls);
                     delete::disconnect(&mut self.calls, turn.now, slot);
                     self.take_down_second(turn, Some(second));
                     self.end(turn, &job, Outcome::Refused(mgcp::TOO_MANY_WAITING));
@@ -211,6 +213,7 @@ impl Core {
                 self.must_tell(turn, self.plan.owner(second.endpoint), join);
             }
             None => {
+                plan.room().give_back(&mut self.calls);
                 delete::disconnect(&mut self.calls, turn.now, slot);
                 self.take_down_second(turn, Some(second));
                 self.end(turn, job, Outcome::Refused(mgcp::TOO_MANY_WAITING));
@@ -228,6 +231,7 @@ impl Core {
         first: Created,
         second: Created,
     ) {
+        plan.room().give_back(&mut self.calls);
         let other = (second.endpoint, second.connection);
         let entity = self.parsed(turn, job.received.message, |core, turn, command| {
             Ok(create::joined(&mut core.calls, turn.now, slot, &plan, other, command))
@@ -296,7 +300,8 @@ impl Core {
 
     /// Answers a command that waits for another core's answer, which will come too late.
     pub(super) fn stop_asking<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, id: JobId, job: &Job, refused: Refused) {
-        if let Wait::Joining(slot, _, _, second) = job.wait {
+        if let Wait::Joining(slot, plan, _, second) = job.wait {
+            plan.room().give_back(&mut self.calls);
             delete::disconnect(&mut self.calls, turn.now, slot);
             self.take_down_second(turn, Some(second));
         }

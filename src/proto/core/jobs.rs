@@ -5,7 +5,7 @@ use super::receive::Received;
 use crate::proto::base::{CoreId, EndpointIndex, Time, TransactionId};
 use crate::proto::codec::mgcp::Verb;
 use crate::proto::endpoint::ConnectionSlot;
-use crate::proto::mgcp::{CreatePlan, Created, ModifyPlan};
+use crate::proto::mgcp::{CreatePlan, Created, ModifyPlan, Room};
 use crate::proto::transaction::history;
 
 /// Whose command it is.
@@ -66,6 +66,15 @@ impl Job {
             Wait::Opening(_, plan) | Wait::First(_, plan, _) | Wait::Joining(_, plan, ..) => plan.requests(),
             Wait::Modifying(_, plan) => plan.requests(),
             _ => false,
+        }
+    }
+
+    /// What is kept for its command until it goes on or ends.
+    pub fn room(&self) -> Room {
+        match self.wait {
+            Wait::Opening(_, plan) | Wait::First(_, plan, _) | Wait::Joining(_, plan, ..) => plan.room(),
+            Wait::Modifying(_, plan) => plan.room(),
+            _ => Room::default(),
         }
     }
 

@@ -40,11 +40,11 @@ impl Core {
         if command.get(Code::Z2).is_some() {
             return self.start_pair(turn, received, handle, command, endpoint);
         }
-        let plan = create::validate(&self.calls, command, endpoint, Half::Whole)?;
+        let mut plan = create::validate(&self.calls, command, endpoint, Half::Whole)?;
         if self.jobs.is_full() {
             return Err(mgcp::TOO_MANY_WAITING);
         }
-        match create::begin(&mut self.calls, turn.now, &plan, command)? {
+        match create::begin(&mut self.calls, turn.now, &mut plan, command)? {
             Begun::Ready(_, created, entity) => {
                 self.note_entity(endpoint, entity);
                 let domain = mgcp::domain_of(&self.plan, &command.endpoint)?;
@@ -67,14 +67,14 @@ impl Core {
         command: &Command<'_>,
         endpoint: EndpointIndex,
     ) -> Result<Step, Refused> {
-        let (slot, plan) = modify::validate(&self.calls, command, endpoint)?;
+        let (slot, mut plan) = modify::validate(&self.calls, command, endpoint)?;
         while let Some(older) = self.jobs.find(|job| matches!(job.wait, Wait::Modifying(other, _) if other == slot)) {
             self.abort(turn, older);
         }
         if self.jobs.is_full() {
             return Err(mgcp::TOO_MANY_WAITING);
         }
-        match modify::begin(&mut self.calls, turn.now, slot, &plan, command)? {
+        match modify::begin(&mut self.calls, turn.now, slot, &mut plan, command)? {
             Modified::Ready(created, entity) => {
                 self.note_entity(endpoint, entity);
                 let domain = mgcp::domain_of(&self.plan, &command.endpoint)?;
@@ -183,7 +183,7 @@ impl Core {
             }
             Indication::Modified { connection, result, .. } => {
                 match self.jobs.find(|job| matches!(job.wait, Wait::Modifying(slot, _) if slot == connection)) {
-                    Some(job) => self.media_modified(turn, job, connection, result.is_ok()),
+                    Some(job) => self.media_modified(turn, job, connection, result.ok()),
                     None => self.counters.add(Counter::CardStray),
                 }
             }
@@ -214,6 +214,10 @@ impl Core {
             Wait::First(_, plan, second) => (plan, Some(second)),
             _ => return,
         };
+        // The first half of a pair takes what is kept for it when it is joined.
+        if second.is_none() {
+            plan.room().give_back(&mut self.calls);
+        }
         let result = match address {
             Some(address) => self.parsed(turn, job.received.message, |core, turn, command| {
                 create::still_possible(&core.calls, &plan, command)?;
@@ -235,20 +239,34 @@ impl Core {
             Ok(Begun::Opening(_)) => {}
             Err(refused) => {
                 delete::disconnect(&mut self.calls, turn.now, slot);
+                if second.is_some() {
+                    plan.room().give_back(&mut self.calls);
+                }
                 self.take_down_second(turn, second);
                 self.end(turn, &job, Outcome::Refused(refused));
             }
         }
     }
 
-    fn media_modified<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, id: JobId, slot: ConnectionSlot, agreed: bool) {
+    fn media_modified<F: Frames, O: Outside>(
+        &mut self,
+        turn: &mut Turn<'_, F, O>,
+        id: JobId,
+        slot: ConnectionSlot,
+        address: Option<MediaAddress>,
+    ) {
         let Some(job) = self.jobs.remove(id) else { return };
         let Wait::Modifying(_, plan) = job.wait else { return };
-        let result = if agreed {
-            self.parsed(turn, job.received.message, |core, turn, command| {
+        plan.room().give_back(&mut self.calls);
+        let result = if let Some(address) = address {
+            let done = self.parsed(turn, job.received.message, |core, turn, command| {
                 modify::still_possible(&core.calls, slot, &plan, command)?;
-                modify::apply(&mut core.calls, turn.now, slot, &plan, command)
-            })
+                modify::apply(&mut core.calls, turn.now, slot, &plan, address, command)
+            });
+            if done.is_err() {
+                modify::undo(&mut self.calls, turn.now, slot);
+            }
+            done
         } else {
             self.counters.add(Counter::CardRefused);
             Err(mgcp::NO_MEDIA)
@@ -311,6 +329,7 @@ impl Core {
 
     /// Undoes what a waiting command has begun.
     fn undo<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, job: &Job) {
+        job.room().give_back(&mut self.calls);
         match job.wait {
             Wait::Opening(slot, _) => {
                 delete::disconnect(&mut self.calls, turn.now, slot);
@@ -461,11 +480,11 @@ impl Core {
         half: Half,
     ) -> Result<(), Refused> {
         mgcp::in_service(&self.calls, endpoint)?;
-        let plan: CreatePlan = create::validate(&self.calls, command, endpoint, half)?;
+        let mut plan = create::validate(&self.calls, command, endpoint, half)?;
         if self.jobs.is_full() {
             return Err(mgcp::TOO_MANY_WAITING);
         }
-        match create::begin(&mut self.calls, turn.now, &plan, command)? {
+        match create::begin(&mut self.calls, turn.now, &mut plan, command)? {
             Begun::Ready(_, created, entity) => {
                 self.note_entity(endpoint, entity);
                 if plan.is_whole() {

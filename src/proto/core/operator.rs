@@ -211,6 +211,8 @@ pub struct CoreView {
     pub waiting: usize,
     /// Datagrams of several messages in hand.
     pub datagrams: usize,
+    /// Memory for texts of agents: blocks in use, kept free for commands that wait, and in all.
+    pub texts: (u32, u32, u32),
 }
 
 impl Core {
@@ -354,6 +356,7 @@ impl Core {
             sojourn_ns: self.detector.sojourn().as_nanos() as u64,
             waiting: self.jobs.len(),
             datagrams: self.datagrams.len(),
+            texts: self.calls.endpoints.blobs.usage(),
         }
     }
 }

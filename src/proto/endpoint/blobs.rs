@@ -1,4 +1,7 @@
 //! A pool of byte strings of unequal length (remote session descriptions, lists of events, digit maps) in blocks sized at boot.
+//!
+//! Room can be kept for what a command will need when it is applied: in full ([`Blobs::reserve`]), or beside what the strings it replaces
+//! have now ([`Blobs::hold`]): then what those lose meanwhile is kept as well, so that replacing needs no more room than there was.
 
 const BLOCK: usize = 240;
 const END: u32 = u32::MAX;
@@ -44,14 +47,25 @@ pub struct Blobs {
     free: u32,
     fresh: u32,
     used: u32,
+    /// Kept free, the held part included.
     reserved: u32,
+    held: Held,
+}
+
+/// Room for a command that replaces strings of many endpoints.
+#[derive(Clone, Copy, Default)]
+struct Held {
+    /// What it will store.
+    needed: u32,
+    /// What is kept free for it; the rest is what it will replace.
+    kept: u32,
 }
 
 impl Blobs {
     /// Room for `blocks` blocks of 240 bytes.
     pub fn new(blocks: u32) -> Blobs {
         let count = blocks as usize;
-        Blobs { bytes: vec![0; count * BLOCK], next: vec![0; count], free: END, fresh: 0, used: 0, reserved: 0 }
+        Blobs { bytes: vec![0; count * BLOCK], next: vec![0; count], free: END, fresh: 0, used: 0, reserved: 0, held: Held::default() }
     }
 
     /// The bytes that so many blocks take.
@@ -59,9 +73,24 @@ impl Blobs {
         u64::from(blocks) * (BLOCK + size_of::<u32>()) as u64
     }
 
+    /// How many blocks fit into so many bytes.
+    pub fn blocks_in(bytes: u64) -> u32 {
+        u32::try_from(bytes / Blobs::memory(1)).unwrap_or(u32::MAX - 1)
+    }
+
     /// How many blocks a string of `length` bytes takes.
     pub fn blocks_for(length: usize) -> u32 {
         length.div_ceil(BLOCK).max(1) as u32
+    }
+
+    /// How many blocks `blob` has.
+    pub fn blocks(blob: Blob) -> u32 {
+        if blob.is_none() { 0 } else { Blobs::blocks_for(blob.len()) }
+    }
+
+    /// Blocks in use, blocks kept free for commands that wait, and how many there are.
+    pub fn usage(&self) -> (u32, u32, u32) {
+        (self.used, self.reserved, self.next.len() as u32)
     }
 
     /// Whether a string of `length` bytes fits now.
@@ -69,9 +98,9 @@ impl Blobs {
         length <= usize::from(u16::MAX) && Blobs::blocks_for(length) <= self.room()
     }
 
-    /// Whether strings that take `blocks` blocks fit now.
-    pub fn fits_blocks(&self, blocks: u32) -> bool {
-        blocks <= self.room()
+    /// Whether strings that take `blocks` blocks fit when others that have `replaced` blocks are given up by [`Blobs::replace`] before.
+    pub fn fits_instead(&self, blocks: u32, replaced: u32) -> bool {
+        blocks <= self.room() + replaced - replaced.min(self.held.needed - self.held.kept)
     }
 
     /// Keeps `blocks` blocks free for later; false when there are not so many.
@@ -86,6 +115,41 @@ impl Blobs {
     /// Gives up a reservation.
     pub fn unreserve(&mut self, blocks: u32) {
         self.reserved = self.reserved.saturating_sub(blocks);
+    }
+
+    /// Keeps room for strings that take `needed` blocks and will replace some that have `replaced` now; false when there is not enough.
+    /// Only one command at a time can hold room, for as many strings as it likes.
+    pub fn hold(&mut self, needed: u32, replaced: u32) -> bool {
+        let kept = needed.saturating_sub(replaced);
+        let fits = self.reserve(kept);
+        if fits {
+            self.held.needed += needed;
+            self.held.kept += kept;
+        }
+        fits
+    }
+
+    /// Strings that take `needed` blocks are about to be stored where room was held for them; those they replace were given up by
+    /// [`Blobs::replace`].
+    pub fn draw(&mut self, needed: u32) {
+        let drawn = needed.min(self.held.kept);
+        self.held = Held { needed: self.held.needed.saturating_sub(needed), kept: self.held.kept - drawn };
+        self.unreserve(drawn);
+    }
+
+    /// Gives up all that is held.
+    pub fn let_go(&mut self) {
+        let held = std::mem::take(&mut self.held);
+        self.unreserve(held.kept);
+    }
+
+    /// Gives up a string that will be replaced, of an endpoint for which room may be held.
+    pub fn replace(&mut self, blob: &mut Blob) {
+        let freed = Blobs::blocks(*blob);
+        self.free(blob);
+        let kept = freed.min(self.held.needed - self.held.kept);
+        self.held.kept += kept;
+        self.reserved += kept;
     }
 
     fn room(&self) -> u32 {
@@ -187,5 +251,40 @@ mod tests {
         }
         assert_eq!(blobs.used, 0);
         assert!(blobs.fits(64 * BLOCK) && !blobs.fits(64 * BLOCK + 1));
+    }
+
+    /// A command that replaces the strings of many needs no more room than they and the rest of the pool have, whatever others do to the
+    /// same strings meanwhile and as far as room is left for that.
+    #[test]
+    fn what_is_held_is_there_when_it_is_drawn() {
+        let text = |blocks: u64| vec![b'x'; blocks as usize * BLOCK];
+        let mut drawn = 0;
+        for seed in 0..2000 {
+            let mut rng = Rng::new(seed);
+            let mut blobs = Blobs::new(24);
+            let mut list: Vec<Blob> = (0..6).filter_map(|_| blobs.store(&text(1 + rng.below(4)))).collect();
+            let needs: Vec<u32> = list.iter().map(|_| 1 + rng.below(4) as u32).collect();
+            let held = list.iter().zip(&needs).all(|(&blob, &need)| blobs.hold(need, Blobs::blocks(blob)));
+            for _ in 0..rng.below(20) {
+                let place = rng.below(list.len() as u64) as usize;
+                let new = rng.below(5);
+                let need = if new == 0 { 0 } else { new as u32 };
+                if blobs.fits_instead(need, Blobs::blocks(list[place])) {
+                    blobs.replace(&mut list[place]);
+                    list[place] = if new == 0 { Blob::NONE } else { blobs.store(&text(new)).unwrap() };
+                }
+            }
+            if held {
+                drawn += 1;
+                for (blob, &need) in list.iter_mut().zip(&needs) {
+                    blobs.replace(blob);
+                    blobs.draw(need);
+                    *blob = blobs.store(&text(need.into())).expect("it was held");
+                }
+            }
+            blobs.let_go();
+            assert_eq!((blobs.used, blobs.reserved), (list.iter().map(|&blob| Blobs::blocks(blob)).sum(), 0));
+        }
+        assert!(drawn > 500, "{drawn}");
     }
 }

@@ -47,10 +47,12 @@ impl Entities {
         Some(EntityId(place as u16 + 1))
     }
 
-    /// Whether [`Entities::intern`] would succeed: it is in the table, or there is room for another one.
-    pub fn takes(&self, blobs: &Blobs, text: &[u8], agent: AgentId, port: u16) -> bool {
-        let room = || self.list.iter().any(|entity| entity.users == 0) && blobs.fits(text.len());
-        self.place(blobs, text, agent, port).is_some() || room()
+    /// How many blocks [`Entities::intern`] would take; `None` when the table is full.
+    pub fn blocks(&self, blobs: &Blobs, text: &[u8], agent: AgentId, port: u16) -> Option<u32> {
+        match self.place(blobs, text, agent, port) {
+            Some(_) => Some(0),
+            None => self.list.iter().any(|entity| entity.users == 0).then(|| Blobs::blocks_for(text.len())),
+        }
     }
 
     fn place(&self, blobs: &Blobs, text: &[u8], agent: AgentId, port: u16) -> Option<usize> {
@@ -101,7 +103,8 @@ mod tests {
         assert_eq!(entities.intern(&mut blobs, b"ca@a.example.net", AgentId(0), 2727), Some(a));
         let b = entities.intern(&mut blobs, b"ca@b.example.net", AgentId(1), 2727).unwrap();
         assert!(a != b && entities.intern(&mut blobs, b"c", AgentId(1), 1).is_none());
-        assert!(!entities.takes(&blobs, b"c", AgentId(1), 1) && entities.takes(&blobs, b"ca@b.example.net", AgentId(1), 2727));
+        assert_eq!(entities.blocks(&blobs, b"c", AgentId(1), 1), None);
+        assert_eq!(entities.blocks(&blobs, b"ca@b.example.net", AgentId(1), 2727), Some(0));
         entities.release(&mut blobs, a);
         assert!(entities.get(a).is_some());
         entities.release(&mut blobs, a);

@@ -5,8 +5,7 @@ use super::event::{self, Carrier};
 use super::options::{choose, given};
 use super::request::{self, RequestPlan};
 use super::{
-    Calls, Created, ENDPOINT_UNKNOWN, NO_CONNECTION_LEFT, NO_MEDIA, NO_MEMORY_LEFT, REMOTE_MISSING, Refused, SECOND_AND_REMOTE,
-    TOO_MANY_CONNECTIONS,
+    Calls, Created, ENDPOINT_UNKNOWN, NO_CONNECTION_LEFT, NO_MEDIA, REMOTE_MISSING, Refused, Room, SECOND_AND_REMOTE, TOO_MANY_CONNECTIONS,
 };
 use crate::proto::base::{Counter, EndpointIndex, HexId, Mode, Time};
 use crate::proto::codec::mgcp::{Code, Command};
@@ -35,6 +34,8 @@ pub struct CreatePlan {
     local: LocalMedia,
     described: Option<Described>,
     request: Option<RequestPlan>,
+    /// Kept for it while it waits.
+    room: Room,
 }
 
 impl CreatePlan {
@@ -46,6 +47,11 @@ impl CreatePlan {
     /// Whether there is a request with it.
     pub fn requests(&self) -> bool {
         self.request.is_some_and(|request| request.requests())
+    }
+
+    /// What is kept for it while it waits.
+    pub fn room(&self) -> Room {
+        self.room
     }
 }
 
@@ -81,16 +87,13 @@ pub fn validate(calls: &Calls, command: &Command<'_>, endpoint: EndpointIndex, h
     if !calls.endpoints.connections.room_for(1) {
         return Err(NO_CONNECTION_LEFT);
     }
-    if !calls.endpoints.blobs.fits(command.description.map_or(0, <[u8]>::len)) {
-        return Err(NO_MEMORY_LEFT);
-    }
     let request = match half {
         // The encapsulated request is the first endpoint's (G-RQN-05).
         Half::Second => None,
         Half::Whole | Half::First => Some(request::validate(calls, command, endpoint, carrier(half, described.is_some()))?),
     };
     let local = LocalMedia { encodings, period_ms, ..LocalMedia::default() };
-    Ok(CreatePlan { endpoint, half, call, mode, options, local, described, request })
+    Ok(CreatePlan { endpoint, half, call, mode, options, local, described, request, room: Room::default() })
 }
 
 /// What `@$` means while the connection is made: the far end of a pair is as good as described.
@@ -108,8 +111,9 @@ pub fn still_possible(calls: &Calls, plan: &CreatePlan, command: &Command<'_>) -
     }
 }
 
-/// Takes a place for the connection, which nobody sees yet, and asks the card for media.
-pub fn begin(calls: &mut Calls, now: Time, plan: &CreatePlan, command: &Command<'_>) -> Result<Begun, Refused> {
+/// Takes a place for the connection, which nobody sees yet, and asks the card for media. What it needs when it goes on is kept for it, unless
+/// it is there already.
+pub fn begin(calls: &mut Calls, now: Time, plan: &mut CreatePlan, command: &Command<'_>) -> Result<Begun, Refused> {
     let id = calls.endpoints.connections.fresh_id();
     let connection = Connection {
         endpoint: plan.endpoint,
@@ -124,7 +128,18 @@ pub fn begin(calls: &mut Calls, now: Time, plan: &CreatePlan, command: &Command<
         ..Connection::default()
     };
     let slot = calls.endpoints.connect(connection).ok_or(NO_CONNECTION_LEFT)?;
-    match calls.card.open(now, plan.endpoint, slot, &media(&connection, plan.half)) {
+    let answer = calls.card.open(now, plan.endpoint, slot, &media(&connection, plan.half));
+    let waits = matches!(answer, Answer::Later) || plan.half == Half::First;
+    if waits && !matches!(answer, Answer::Refused(_)) {
+        match Room::keep(calls, plan.endpoint, plan.request.as_ref(), command) {
+            Ok(room) => plan.room = room,
+            Err(refused) => {
+                super::delete::disconnect(calls, now, slot);
+                return Err(refused);
+            }
+        }
+    }
+    match answer {
         Answer::Now(address) => opened(calls, now, slot, plan, address, command),
         Answer::Later => Ok(Begun::Opening(slot)),
         Answer::Refused(_) => {
@@ -147,7 +162,7 @@ pub fn opened(
     if let Some(described) = plan.described
         && !describe::keep(calls, slot, described, command)
     {
-        return Err(NO_MEMORY_LEFT);
+        return Err(calls.no_room());
     }
     let connection = calls.endpoints.connections.get_mut(slot).ok_or(NO_MEDIA)?;
     connection.local.address = address.address;

@@ -35,12 +35,12 @@ pub(super) fn remote(calls: &Calls, command: &Command<'_>, options: &Options) ->
     Ok(Some(described))
 }
 
-/// Keeps `described` and its text with the connection in `slot`; false when there is no room for the text (`fits` was not asked).
+/// Keeps `described` and its text with the connection in `slot`, in place of what it had; false when there is no room (nobody has asked).
 pub(super) fn keep(calls: &mut Calls, slot: ConnectionSlot, described: Described, command: &Command<'_>) -> bool {
     let Endpoints { blobs, connections, .. } = &mut calls.endpoints;
     let Some(connection) = connections.get_mut(slot) else { return false };
-    let Some(blob) = blobs.store(command.description.unwrap_or_default()) else { return false };
     blobs.free(&mut connection.remote_text);
+    let Some(blob) = blobs.store(command.description.unwrap_or_default()) else { return false };
     connection.remote_text = blob;
     connection.remote = described.remote;
     true

@@ -11,16 +11,18 @@ pub mod event;
 pub mod modify;
 mod options;
 pub mod request;
+mod room;
 mod write;
 
 pub use create::CreatePlan;
 pub use modify::ModifyPlan;
+pub use room::Room;
 pub use write::{
     Restart, reason_text, write_acknowledgement, write_audit, write_gateway_delete, write_outcome, write_provisional, write_refusal,
     write_restart,
 };
 
-use crate::proto::base::{Counters, EndpointIndex, Time};
+use crate::proto::base::{Counter, Counters, EndpointIndex, Time};
 use crate::proto::codec::mgcp::{Command, EndpointName, Refusal};
 use crate::proto::endpoint::{Announcement, Connection, ConnectionId, ConnectionSlot, Endpoint, Endpoints, LocalMedia};
 use crate::proto::package::ChannelKind;
@@ -80,6 +82,17 @@ impl Calls {
     /// What `endpoint` is provisioned as.
     pub fn channel_kind(&self, endpoint: EndpointIndex) -> ChannelKind {
         self.plan.channel_kind(endpoint)
+    }
+
+    /// Whether texts of so many blocks can be kept when others of `replaced` blocks are given up for them.
+    fn room_for(&self, blocks: u32, replaced: u32) -> Result<(), Refused> {
+        if self.endpoints.blobs.fits_instead(blocks, replaced) { Ok(()) } else { Err(self.no_room()) }
+    }
+
+    /// The memory for texts is used up: the refusal, counted.
+    fn no_room(&self) -> Refused {
+        self.counters.add(Counter::TextMemoryFull);
+        NO_MEMORY_LEFT
     }
 
     /// The connections of `endpoint` that are there for everybody.
@@ -146,8 +159,8 @@ pub const CALL_MISMATCH: Refused = refuse(516, "connection does not belong to th
 pub const TOO_MANY_CONNECTIONS: Refused = refuse(540, "endpoint has the most connections it can have");
 /// The gateway has as many connections as it may.
 pub const NO_CONNECTION_LEFT: Refused = refuse(403, "no room for another connection");
-/// Pools for descriptions and digit maps are used up.
-pub const NO_MEMORY_LEFT: Refused = refuse(403, "no room to keep this description");
+/// The memory for descriptions, lists of events, digit maps and names of notified entities is used up.
+pub const NO_MEMORY_LEFT: Refused = refuse(403, "memory for descriptions, event lists and digit maps is used up");
 /// The card could not give media.
 pub const NO_MEDIA: Refused = refuse(403, "card has no media resource free");
 /// A mode that needs a remote description (G-CRX-06).
@@ -164,10 +177,8 @@ pub const NOT_ON_CONNECTIONS: Refused = refuse(538, "event or signal cannot be t
 pub const NO_CURRENT_CONNECTION: Refused = refuse(510, "@$ has no meaning in this command");
 /// Parameters that an event or signal does not take (G-EVT-13, G-EVT-14).
 pub const EVENT_PARAMETER: Refused = refuse(538, "event or signal parameter is not supported");
-/// An event twice in a list (G-REQ-02).
-pub const EVENT_TWICE: Refused = refuse(510, "an event is listed twice");
-/// A signal twice in a list (G-SIG-03).
-pub const SIGNAL_TWICE: Refused = refuse(538, "a signal is listed twice");
+/// An event or a signal twice in a list (G-REQ-02, G-SIG-03, PKG-09).
+pub const LISTED_TWICE: Refused = refuse(510, "an event or signal is listed twice");
 /// A list with more events, or more text, than is kept.
 pub const TOO_MANY_EVENTS: Refused = refuse(403, "a list of events is too long");
 /// More signals than an endpoint has at a time.

@@ -6,11 +6,11 @@ use super::describe::{self, Described};
 use super::event::{self, Carrier};
 use super::options::{choose, given};
 use super::request::{self, RequestPlan};
-use super::{Calls, Created, NO_MEDIA, NO_MEMORY_LEFT, REMOTE_MISSING, Refused};
+use super::{Calls, Created, NO_MEDIA, REMOTE_MISSING, Refused, Room};
 use crate::proto::base::{Counter, EndpointIndex, Mode, Time};
 use crate::proto::codec::mgcp::{Code, Command};
 use crate::proto::endpoint::{Connection, ConnectionSlot, LocalMedia, Options, Remote};
-use crate::proto::trunk::Answer;
+use crate::proto::trunk::{Answer, MediaAddress};
 
 /// A change of a connection; everything is checked.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -20,12 +20,19 @@ pub struct ModifyPlan {
     local: LocalMedia,
     described: Option<Described>,
     request: RequestPlan,
+    /// Kept for it while it waits.
+    room: Room,
 }
 
 impl ModifyPlan {
     /// Whether there is a request with it.
     pub fn requests(&self) -> bool {
         self.request.requests()
+    }
+
+    /// What is kept for it while it waits.
+    pub fn room(&self) -> Room {
+        self.room
     }
 }
 
@@ -60,14 +67,8 @@ pub fn validate(calls: &Calls, command: &Command<'_>, endpoint: EndpointIndex) -
             (local.encodings, local.period_ms) = choose(calls, &listed, &connection.options, offered.as_ref())?;
         }
     }
-    if local != connection.local {
-        local.version = local.version.wrapping_add(1);
-    }
-    if !calls.endpoints.blobs.fits(command.description.map_or(0, <[u8]>::len)) {
-        return Err(NO_MEMORY_LEFT);
-    }
     let request = request::validate(calls, command, endpoint, Carrier::Known(connection.id, described.is_some()))?;
-    Ok((slot, ModifyPlan { mode, options, local, described, request }))
+    Ok((slot, ModifyPlan { mode, options, local, described, request, room: Room::default() }))
 }
 
 /// Checks the request again, for a command that had to wait (G-RQN-06).
@@ -81,8 +82,14 @@ pub fn still_possible(calls: &Calls, slot: ConnectionSlot, plan: &ModifyPlan, co
     }
 }
 
-/// Asks the card; the connection stays as it is until the card agrees.
-pub fn begin(calls: &mut Calls, now: Time, slot: ConnectionSlot, plan: &ModifyPlan, command: &Command<'_>) -> Result<Modified, Refused> {
+/// Asks the card; the connection stays as it is until the card agrees. What it needs then is kept for it.
+pub fn begin(
+    calls: &mut Calls,
+    now: Time,
+    slot: ConnectionSlot,
+    plan: &mut ModifyPlan,
+    command: &Command<'_>,
+) -> Result<Modified, Refused> {
     let Some(connection) = calls.endpoints.connections.get(slot) else { return Err(NO_MEDIA) };
     let changed = Connection {
         mode: plan.mode,
@@ -91,8 +98,17 @@ pub fn begin(calls: &mut Calls, now: Time, slot: ConnectionSlot, plan: &ModifyPl
         ..*connection
     };
     match calls.card.modify(now, changed.endpoint, slot, &media(&changed, Half::Whole)) {
-        Answer::Now(()) => apply(calls, now, slot, plan, command),
-        Answer::Later => Ok(Modified::Waiting),
+        Answer::Now(address) => apply(calls, now, slot, plan, address, command),
+        Answer::Later => match Room::keep(calls, changed.endpoint, Some(&plan.request), command) {
+            Ok(room) => {
+                plan.room = room;
+                Ok(Modified::Waiting)
+            }
+            Err(refused) => {
+                undo(calls, now, slot);
+                Err(refused)
+            }
+        },
         Answer::Refused(_) => {
             calls.counters.add(Counter::CardRefused);
             Err(NO_MEDIA)
@@ -107,19 +123,34 @@ pub fn undo(calls: &mut Calls, now: Time, slot: ConnectionSlot) {
     }
 }
 
-/// The card agreed.
-pub fn apply(calls: &mut Calls, now: Time, slot: ConnectionSlot, plan: &ModifyPlan, command: &Command<'_>) -> Result<Modified, Refused> {
+/// The card agreed; `address`: where it receives now.
+pub fn apply(
+    calls: &mut Calls,
+    now: Time,
+    slot: ConnectionSlot,
+    plan: &ModifyPlan,
+    address: MediaAddress,
+    command: &Command<'_>,
+) -> Result<Modified, Refused> {
+    let inside = |calls: &Calls| calls.endpoints.connections.get(slot).is_some_and(|found| matches!(found.remote, Remote::Local(..)));
+    let was_inside = inside(calls);
     let undescribed = calls.endpoints.connections.get(slot).is_some_and(|connection| connection.remote == Remote::Unknown);
     if let Some(described) = plan.described
         && !describe::keep(calls, slot, described, command)
     {
-        return Err(NO_MEMORY_LEFT);
+        return Err(calls.no_room());
     }
+    let moved = inside(calls) != was_inside;
     let connection = calls.endpoints.connections.get_mut(slot).ok_or(NO_MEDIA)?;
-    let described_anew = connection.local != plan.local;
+    let mut local = LocalMedia { address: address.address, port: address.port, ..plan.local };
+    // Its description takes another form when it leaves the gateway or comes inside (RFC 3435 3.4.2).
+    let described_anew = moved || local != connection.local;
+    if described_anew {
+        local.version = connection.local.version.wrapping_add(1);
+    }
     connection.mode = plan.mode;
     connection.options = plan.options;
-    connection.local = plan.local;
+    connection.local = local;
     let created = Created { endpoint: connection.endpoint, connection: connection.id, local: connection.local };
     if undescribed && plan.described.is_some() {
         event::connection_described(calls, now, created.endpoint, slot);

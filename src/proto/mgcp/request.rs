@@ -5,7 +5,7 @@
 
 use super::configure::{self, ConfigurePlan};
 use super::event::{self, Carrier, Check, Lists, Quarantine};
-use super::{Calls, ENTITY_REFUSED, NO_ENTITY_LEFT, NO_MEMORY_LEFT, PERSISTENT_ALONE, Refused};
+use super::{Calls, ENTITY_REFUSED, NO_ENTITY_LEFT, PERSISTENT_ALONE, Refused};
 use crate::proto::base::{AgentId, Counter, EndpointIndex, HexId, Time};
 use crate::proto::codec::mgcp::{Code, Command};
 use crate::proto::endpoint::{Blobs, ConnectionId, EntityId};
@@ -42,12 +42,19 @@ enum EntityPlan {
 /// Checks the request part of `command` for `endpoint`; it may be any command that can carry one.
 pub fn validate(calls: &Calls, command: &Command<'_>, endpoint: EndpointIndex, carrier: Carrier) -> Result<RequestPlan, Refused> {
     let plan = read(calls, command)?;
+    let (mut blocks, mut replaced) = (entity_blocks(calls, &plan, command)?, 0);
     if plan.requests() {
-        let description = command.description.map_or(0, |text| Blobs::blocks_for(text.len()));
-        if !calls.endpoints.blobs.fits_blocks(check(calls, command, endpoint, carrier)? + description) {
-            return Err(NO_MEMORY_LEFT);
-        }
+        blocks += check(calls, command, endpoint, carrier)?;
+        replaced += event::replaced(calls, endpoint, &lists(command)?);
     }
+    if let Some(text) = command.description {
+        blocks += Blobs::blocks_for(text.len());
+        replaced += match carrier {
+            Carrier::Known(id, _) => calls.endpoints.find(endpoint, id).map_or(0, |(_, found)| Blobs::blocks(found.remote_text)),
+            _ => 0,
+        };
+    }
+    calls.room_for(blocks, replaced)?;
     Ok(plan)
 }
 
@@ -70,9 +77,6 @@ pub fn read(calls: &Calls, command: &Command<'_>) -> Result<RequestPlan, Refused
                 calls.counters.add(Counter::RedirectRefused);
                 return Err(ENTITY_REFUSED);
             };
-            if !calls.endpoints.entities.takes(&calls.endpoints.blobs, entity.raw, agent, entity.port) {
-                return Err(NO_ENTITY_LEFT);
-            }
             EntityPlan::Set(agent, entity.port)
         }
     };
@@ -84,6 +88,30 @@ pub fn check(calls: &Calls, command: &Command<'_>, endpoint: EndpointIndex, carr
     let lists = lists(command)?;
     Check::new(calls, endpoint, carrier).request(&lists)?;
     event::blocks(calls, endpoint, &lists)
+}
+
+/// Blocks for the name of the notified entity, when it is a new one; or the table of them is full.
+fn entity_blocks(calls: &Calls, plan: &RequestPlan, command: &Command<'_>) -> Result<u32, Refused> {
+    let EntityPlan::Set(agent, port) = plan.entity else { return Ok(0) };
+    let text = command.notified_entity()?.flatten().map_or(&[][..], |entity| entity.raw);
+    calls.endpoints.entities.blocks(&calls.endpoints.blobs, text, agent, port).ok_or_else(|| {
+        calls.counters.add(Counter::EntitiesFull);
+        NO_ENTITY_LEFT
+    })
+}
+
+/// Keeps room for the lists of a request on `endpoint`, which is one of many, until it is applied there; or it is impossible there.
+pub fn hold(calls: &mut Calls, command: &Command<'_>, endpoint: EndpointIndex) -> Result<(), Refused> {
+    let needed = check(calls, command, endpoint, Carrier::None)?;
+    let replaced = event::replaced(calls, endpoint, &lists(command)?);
+    if calls.endpoints.blobs.hold(needed, replaced) { Ok(()) } else { Err(calls.no_room()) }
+}
+
+/// The room held for a request on `endpoint` is used next.
+pub fn draw(calls: &mut Calls, command: &Command<'_>, endpoint: EndpointIndex) {
+    event::make_room(calls, endpoint, &lists(command).unwrap_or_default());
+    let needed = blocks(calls, command, endpoint);
+    calls.endpoints.blobs.draw(needed);
 }
 
 /// How many blocks of memory the lists of a request, which were checked, take on `endpoint`.
@@ -105,7 +133,10 @@ fn lists<'a>(command: &Command<'a>) -> Result<Lists<'a>, Refused> {
 /// Keeps the notified entity of `command` in its table until it is released: [`apply`] cannot lack room for it then.
 pub fn hold_entity(calls: &mut Calls, plan: &RequestPlan, command: &Command<'_>) -> Result<EntityId, Refused> {
     match plan.entity {
-        EntityPlan::Set(..) => intern(calls, plan, command).ok_or(NO_ENTITY_LEFT),
+        EntityPlan::Set(..) => {
+            calls.room_for(entity_blocks(calls, plan, command)?, 0)?;
+            intern(calls, plan, command).ok_or(NO_ENTITY_LEFT)
+        }
         EntityPlan::Keep | EntityPlan::Clear => Ok(EntityId::PROVISIONED),
     }
 }

@@ -15,8 +15,8 @@ pub trait Card {
     /// Takes a media resource for a connection of `endpoint` and says where it receives.
     fn open(&mut self, now: Time, endpoint: EndpointIndex, connection: u32, media: &Media) -> Answer<MediaAddress>;
 
-    /// Changes what an open connection does.
-    fn modify(&mut self, now: Time, endpoint: EndpointIndex, connection: u32, media: &Media) -> Answer<()>;
+    /// Changes what an open connection does, and says where it receives: one that was inside the gateway and leaves it gets a port.
+    fn modify(&mut self, now: Time, endpoint: EndpointIndex, connection: u32, media: &Media) -> Answer<MediaAddress>;
 
     /// Ends a connection, open or still opening (its late answer is then dropped by the card), and says what it counted.
     fn close(&mut self, now: Time, endpoint: EndpointIndex, connection: u32) -> MediaReport;
@@ -145,8 +145,8 @@ pub enum Indication {
         endpoint: EndpointIndex,
         /// The connection.
         connection: u32,
-        /// Whether it was done.
-        result: Result<(), CardFault>,
+        /// Where it receives.
+        result: Result<MediaAddress, CardFault>,
     },
     /// A defect of the line began or ended.
     Defect {

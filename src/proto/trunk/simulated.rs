@@ -299,7 +299,7 @@ impl SimCard {
             }
             Order::Modify(result) => {
                 channel.task = result.unwrap_or(channel.task);
-                Indication::Modified { endpoint, connection, result: result.map(drop) }
+                Indication::Modified { endpoint, connection, result: result.map(|_| MediaAddress { address, port }) }
             }
         };
         if matches!(order, Order::Open(Err(_))) {
@@ -390,20 +390,23 @@ impl Card for SimCard {
         if later { Answer::Later } else { Answer::Now(MediaAddress { address: self.address, port: channel.port }) }
     }
 
-    /// Refuses what is not open, and leaving the gateway with a connection that was opened inside and so has no port.
-    fn modify(&mut self, now: Time, endpoint: EndpointIndex, connection: u32, media: &Media) -> Answer<()> {
-        let port = match self.channel(connection) {
+    /// Refuses what is not open, and leaving the gateway when no port is left for a connection that was opened inside.
+    fn modify(&mut self, now: Time, endpoint: EndpointIndex, connection: u32, media: &Media) -> Answer<MediaAddress> {
+        let mut port = match self.channel(connection) {
             Some(channel) if channel.opened && channel.endpoint == endpoint => channel.port,
             _ => return Answer::Refused(CardFault::Broken),
         };
-        let result = self.accept(endpoint).and_then(|()| match port {
-            0 if !media.inside => Err(CardFault::Exhausted),
-            _ => Ok(Task::new(media)),
+        let result = self.accept(endpoint).and_then(|()| {
+            if port == 0 && !media.inside {
+                port = self.ports.take().ok_or(CardFault::Exhausted)?;
+            }
+            Ok(Task::new(media))
         });
         let later = self.delay != 0;
         let awaits = if later { self.delay_order(now, connection, Order::Modify(result)) } else { 0 };
         if let Some(channel) = self.channel_mut(connection) {
             channel.awaits = awaits;
+            channel.port = port;
             if let (false, Ok(task)) = (later, result) {
                 channel.task = task;
             }
@@ -412,7 +415,7 @@ impl Card for SimCard {
         self.drop_stale_answers();
         match (later, result) {
             (true, _) => Answer::Later,
-            (false, Ok(_)) => Answer::Now(()),
+            (false, Ok(_)) => Answer::Now(MediaAddress { address: self.address, port }),
             (false, Err(fault)) => Answer::Refused(fault),
         }
     }

@@ -131,7 +131,7 @@ impl<'c> Check<'c> {
             }
             let place = self.connection(event.connection)?;
             if !seen.add(meaning, place) {
-                return Err(mgcp::EVENT_TWICE);
+                return Err(mgcp::LISTED_TWICE);
             }
         }
         Ok(())
@@ -228,7 +228,7 @@ impl<'c> Check<'c> {
             let parameters = self.signal_parameters(signal, event.parameters)?;
             let place = self.connection(event.connection)?;
             if !seen.add(Meaning::One(signal), place) {
-                return Err(mgcp::SIGNAL_TWICE);
+                return Err(mgcp::LISTED_TWICE);
             }
             if embedded {
                 continue;

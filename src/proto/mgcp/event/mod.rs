@@ -67,6 +67,36 @@ pub fn blocks(calls: &Calls, endpoint: EndpointIndex, lists: &Lists<'_>) -> Resu
     Ok(blocks)
 }
 
+/// How many blocks the lists have now that a request replaces.
+pub fn replaced(calls: &Calls, endpoint: EndpointIndex, lists: &Lists<'_>) -> u32 {
+    let Some(watch) = calls.watch(endpoint) else { return 0 };
+    let of = |list, blob| if replaces(lists, list) { Blobs::blocks(blob) } else { 0 };
+    of(List::Requested, watch.requested)
+        + of(List::Detected, watch.detected)
+        + of(List::Persistent, watch.persistent)
+        + of(List::DigitMap, watch.digit_map)
+}
+
+/// Whether a request replaces this list: the requested events always, the others when it has them.
+fn replaces(lists: &Lists<'_>, which: List) -> bool {
+    match which {
+        List::Requested => true,
+        List::Detected => lists.detected.is_some(),
+        List::Persistent => lists.persistent.is_some(),
+        List::DigitMap => lists.digit_map.is_some(),
+    }
+}
+
+/// Gives up the lists that a request replaces, which is applied next: its own may need their room.
+pub fn make_room(calls: &mut Calls, endpoint: EndpointIndex, lists: &Lists<'_>) {
+    let Some(watch) = calls.watch_slot(endpoint).and_then(|slot| calls.watches.get_mut(slot)) else { return };
+    for which in [List::Requested, List::Detected, List::Persistent, List::DigitMap] {
+        if replaces(lists, which) {
+            calls.endpoints.blobs.replace(which.of_mut(watch));
+        }
+    }
+}
+
 /// A request takes effect; it was checked and there is room for it (G-REQ-01, G-QUA-12, G-QUA-15, G-QUA-16).
 pub fn request(calls: &mut Calls, now: Time, endpoint: EndpointIndex, request: &Request<'_>) {
     let Some(slot) = calls.watch_slot_or_new(endpoint) else { return };
@@ -99,6 +129,7 @@ pub fn request(calls: &mut Calls, now: Time, endpoint: EndpointIndex, request: &
     } else {
         calls.watches.quarantine_observed(slot);
     }
+    make_room(calls, endpoint, &request.lists);
     let Lists { detected, persistent, .. } = request.lists;
     for (given, which) in [(detected, List::Detected), (persistent, List::Persistent)] {
         if let Some(list) = given {
@@ -115,17 +146,26 @@ enum List {
     Requested,
     Detected,
     Persistent,
+    DigitMap,
 }
+
+impl List {
+    fn of_mut(self, watch: &mut Watch) -> &mut Blob {
+        match self {
+            List::Requested => &mut watch.requested,
+            List::Detected => &mut watch.detected,
+            List::Persistent => &mut watch.persistent,
+            List::DigitMap => &mut watch.digit_map,
+        }
+    }
+}
+
+/// Keeps a list in place of one that was given up.
 
 fn keep(calls: &mut Calls, slot: WatchSlot, which: List, list: Option<EventList<'_>>, current: Option<ConnectionId>) {
     let Some(watch) = calls.watches.get_mut(slot) else { return };
     let kind = calls.plan.channel_kind(watch.endpoint);
-    let place = match which {
-        List::Requested => &mut watch.requested,
-        List::Detected => &mut watch.detected,
-        List::Persistent => &mut watch.persistent,
-    };
-    calls.endpoints.blobs.free(place);
+    let place = which.of_mut(watch);
     let Some(list) = list.filter(|list| !list.is_empty()) else { return };
     let mut room = ROOM;
     let mut writer = Writer::new(&mut room);
@@ -134,13 +174,12 @@ fn keep(calls: &mut Calls, slot: WatchSlot, which: List, list: Option<EventList<
     *place = written.and_then(|text| calls.endpoints.blobs.store(text)).unwrap_or(Blob::NONE);
 }
 
-/// The part of a request that an embedded one has too: events, signals, digit map.
+/// The part of a request that an embedded one has too: events, signals, digit map. Those it replaces were given up.
 fn install(calls: &mut Calls, now: Time, slot: WatchSlot, lists: &Lists<'_>, current: Option<ConnectionId>) {
     keep(calls, slot, List::Requested, lists.requested, current);
     if let Some(map) = lists.digit_map
         && let Some(watch) = calls.watches.get_mut(slot)
     {
-        calls.endpoints.blobs.free(&mut watch.digit_map);
         let stored = map.and_then(|map| calls.endpoints.blobs.store(map.as_bytes()));
         watch.digit_map = stored.unwrap_or(Blob::NONE);
     }
@@ -300,11 +339,14 @@ fn activate(calls: &mut Calls, now: Time, slot: WatchSlot, embedded: Embedded<'_
     let Embedded { requested, signals, digit_map } = embedded;
     let lists = Lists { requested, signals, digit_map: digit_map.map(Some), looping, ..Lists::default() };
     let possible = Check::new(calls, endpoint, Carrier::None).request(&lists).and_then(|()| {
-        let blocks = blocks(calls, endpoint, &lists)?;
-        if calls.endpoints.blobs.fits_blocks(blocks) { Ok(()) } else { Err(mgcp::NO_MEMORY_LEFT) }
+        let (blocks, replaced) = (blocks(calls, endpoint, &lists)?, replaced(calls, endpoint, &lists));
+        calls.room_for(blocks, replaced)
     });
     match possible {
-        Ok(()) => install(calls, now, slot, &lists, None),
+        Ok(()) => {
+            make_room(calls, endpoint, &lists);
+            install(calls, now, slot, &lists, None);
+        }
         Err(refused) => {
             calls.counters.add(Counter::EmbeddedFailed);
             let Some(mut failure) = base_event(b"enf") else { return };

@@ -305,10 +305,22 @@ pub struct Watches {
 }
 
 impl Watches {
+    /// The bytes that the watches of so many endpoints take, without the timers.
+    pub fn memory(endpoints: u32) -> u64 {
+        let limit = endpoints as usize;
+        let each = size_of::<Watch>() + size_of::<WatchSlot>() + size_of::<EndpointIndex>();
+        (limit * each + Watches::nodes(limit) * size_of::<(Occurrence, u32)>()) as u64
+    }
+
+    /// Events of all lists together.
+    fn nodes(limit: usize) -> usize {
+        limit * 4 + 256
+    }
+
     /// Watches for `endpoints` endpoints.
     pub fn new(endpoints: u32, now: Time) -> Watches {
         let limit = endpoints as usize;
-        let nodes = limit * 4 + 256;
+        let nodes = Watches::nodes(limit);
         Watches {
             list: Vec::with_capacity(limit),
             free: Vec::with_capacity(limit),

@@ -139,20 +139,25 @@ impl Naive {
         if later { Answer::Later } else { Answer::Now(at(port)) }
     }
 
-    pub(super) fn modify(&mut self, endpoint: u32, slot: usize, media: Media) -> Answer<()> {
+    pub(super) fn modify(&mut self, endpoint: u32, slot: usize, media: Media) -> Answer<MediaAddress> {
         let Some(Some(connection)) = self.connections.get(slot) else { return Answer::Refused(CardFault::Broken) };
         if !connection.opened || connection.endpoint != endpoint {
             return Answer::Refused(CardFault::Broken);
         }
         let no_port = connection.port == 0 && !media.inside;
+        let mut port = connection.port;
         let result = match self.accept(endpoint) {
-            Ok(()) if no_port => Err(CardFault::Exhausted),
-            Ok(()) => Ok(Some(media)),
+            Ok(()) if no_port && self.ports.is_empty() => Err(CardFault::Exhausted),
+            Ok(()) => {
+                port = if no_port { self.ports.remove(0) } else { port };
+                Ok(Some(media))
+            }
             Err(fault) => Err(fault),
         };
         let pending = (self.delay > 0).then(|| self.pending(result));
         let connection = self.connections[slot].as_mut().unwrap();
         connection.pending = pending;
+        connection.port = port;
         if connection.pending.is_some() {
             return Answer::Later;
         }
@@ -160,7 +165,7 @@ impl Naive {
             Ok(_) => {
                 connection.media = media;
                 self.settle();
-                Answer::Now(())
+                Answer::Now(at(port))
             }
             Err(fault) => Answer::Refused(fault),
         }
@@ -195,7 +200,7 @@ impl Naive {
             if let Ok(Some(media)) = result {
                 connection.media = media;
             }
-            Indication::Modified { endpoint, connection: slot as u32, result: result.map(drop) }
+            Indication::Modified { endpoint, connection: slot as u32, result: result.map(|_| at(port)) }
         } else {
             connection.opened = true;
             if result.is_err() {

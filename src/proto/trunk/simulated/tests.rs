@@ -104,9 +104,16 @@ fn inside_the_gateway_no_port_and_no_loss() {
     let report = card.report(ms(2_000), 0);
     assert_eq!(counts(report), [100, 16_000, 100, 16_000, 0]);
     assert_eq!((report.jitter_ms, report.latency_ms), (0, 0));
-    assert_eq!(card.modify(ms(2_000), endpoint(0), 0, &media(Mode::SendRecv)), Answer::Refused(CardFault::Exhausted));
-    assert_eq!(card.modify(ms(2_000), endpoint(0), 0, &inside(Mode::SendOnly)), Answer::Now(()));
-    assert_eq!(counts(card.close(ms(4_000), endpoint(0), 0)), [200, 32_000, 100, 16_000, 0]);
+    assert_eq!(card.modify(ms(2_000), endpoint(0), 0, &inside(Mode::SendOnly)), Answer::Now(at(0)));
+    assert_eq!(counts(card.report(ms(4_000), 0)), [200, 32_000, 100, 16_000, 0]);
+    // One that leaves the gateway gets a port, and keeps it.
+    card.operate(ms(4_000), &CardOrder::Loss(0)).unwrap();
+    assert_eq!(card.modify(ms(4_000), endpoint(0), 0, &media(Mode::SendRecv)), Answer::Now(at(4002)));
+    assert_eq!(card.modify(ms(4_000), endpoint(0), 0, &inside(Mode::SendRecv)), Answer::Now(at(4002)));
+    assert_eq!(counts(card.close(ms(5_000), endpoint(0), 0)), [250, 40_000, 150, 24_000, 0]);
+    assert_eq!(card.open(ms(5_000), endpoint(2), 2, &media(Mode::SendRecv)), Answer::Now(at(4004)));
+    assert_eq!(card.open(ms(5_000), endpoint(3), 3, &inside(Mode::SendRecv)), Answer::Now(at(0)));
+    assert_eq!(card.modify(ms(5_000), endpoint(3), 3, &media(Mode::SendRecv)), Answer::Now(at(4002)), "the one that was given back");
 }
 
 #[test]
@@ -167,7 +174,7 @@ fn late_answers_come_in_order_and_take_effect_then() {
     assert_eq!(card.modify(ms(80), endpoint(2), 2, &media(Mode::RecvOnly)), Answer::Later);
     assert_eq!(card.deadline(), ms(100));
     assert_eq!(polled(&mut card, ms(100)), [opened(0, 4000), opened(1, 4002)]);
-    let modified = Indication::Modified { endpoint: endpoint(2), connection: 2, result: Ok(()) };
+    let modified = Indication::Modified { endpoint: endpoint(2), connection: 2, result: Ok(at(4004)) };
     assert_eq!((card.deadline(), polled(&mut card, ms(160))), (ms(130), vec![modified]));
     assert_eq!(card.deadline(), Time::NEVER);
     assert_eq!(card.close(ms(1_060), endpoint(2), 2).packets_sent, 5);
@@ -189,7 +196,7 @@ fn closing_drops_the_late_answer() {
     // Of two modifications only the second is answered.
     card.modify(ms(200), endpoint(1), 0, &media(Mode::Inactive));
     card.modify(ms(250), endpoint(1), 0, &media(Mode::SendOnly));
-    let modified = Indication::Modified { endpoint: endpoint(1), connection: 0, result: Ok(()) };
+    let modified = Indication::Modified { endpoint: endpoint(1), connection: 0, result: Ok(at(4002)) };
     assert_eq!((card.deadline(), polled(&mut card, ms(1_000))), (ms(350), vec![modified]));
 }
 
