@@ -405,7 +405,7 @@ impl Card for Rack {
         card.open(now, endpoint, slot, media)
     }
 
-    fn modify(&mut self, now: Time, endpoint: EndpointIndex, connection: u32, media: &Media) -> Answer<()> {
+    fn modify(&mut self, now: Time, endpoint: EndpointIndex, connection: u32, media: &Media) -> Answer<MediaAddress> {
         let (card, slot) = self.card(connection);
         card.modify(now, endpoint, slot, media)
     }
