@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use super::facilities::Facilities;
 use super::jobs::{Job, What};
-use super::ledger::Ledger;
+use super::ledger::{Ledger, Pace};
 use super::service::{Admin, Leave, Reason, Want};
 use super::sweep::Sweep;
-use super::{Action, BlockHow, Event, Handle, Settings};
+use super::{Action, BlockHow, Event, Handle, RestartMethod, Settings};
 use crate::proto::aggregate::{EndpointSet, Forms};
 use crate::proto::base::{EndpointIndex, Rng, Time};
 use crate::proto::trunk::{Selection, Topology};
@@ -45,6 +45,8 @@ pub struct Coordinator {
     pub(super) groups: Vec<Group>,
     /// Announcements of all groups under way.
     pub(super) outstanding: u32,
+    /// Something dirty waits for the outcome of what is under way.
+    pub(super) held_back: bool,
     /// When the dirty endpoints are announced.
     pub(super) flush_at: Time,
     pub(super) jobs: VecDeque<Job>,
@@ -53,9 +55,9 @@ pub struct Coordinator {
     pub(super) class: EndpointSet,
     /// Those of them in one name.
     pub(super) scratch: EndpointSet,
-    /// Announcements under way that are no longer true.
+    /// Announcements under way that may have become stale.
     pub(super) stale: Vec<Handle>,
-    /// Waiting announcements of disconnects that are to be taken together.
+    /// Announcements that wait, or were overtaken, whose endpoints are to be named anew.
     pub(super) together: Vec<u32>,
     /// Announcements under way that name endpoints whose notified entity changed.
     pub(super) moved: Vec<u32>,
@@ -101,8 +103,17 @@ pub(super) struct Group {
     /// The agent refused a name with a range: plain names from now on (G-EPN-14).
     pub(super) ranges_refused: bool,
     pub(super) outstanding: u16,
-    /// The wait of disconnected announcements that were split, for those made of them.
-    pub(super) carry: Option<Duration>,
+    /// It let the last announcement pass without an answer, and has said nothing since.
+    pub(super) silent: bool,
+    /// By method: the wait of announcements that were split or joined, for those made of them.
+    carries: [Option<(Pace, Duration)>; 5],
+}
+
+impl Group {
+    /// The wait that announcements of a method made now go on from.
+    pub(super) fn carry(&mut self, method: RestartMethod) -> &mut Option<(Pace, Duration)> {
+        &mut self.carries[method as usize]
+    }
 }
 
 impl Coordinator {
@@ -131,6 +142,7 @@ impl Coordinator {
             lost: EndpointSet::new(endpoints),
             groups: Vec::new(),
             outstanding: 0,
+            held_back: false,
             flush_at: now + wait,
             jobs: VecDeque::new(),
             sweep: Sweep::Idle,
@@ -262,7 +274,7 @@ impl Coordinator {
     pub(super) fn group_mut(&mut self, group: u16) -> &mut Group {
         let place = usize::from(group);
         if place >= self.groups.len() {
-            let new = Group { forms: self.settings.forms, ranges_refused: false, outstanding: 0, carry: None };
+            let new = Group { forms: self.settings.forms, ranges_refused: false, outstanding: 0, silent: false, carries: [None; 5] };
             self.groups.resize(place + 1, new);
         }
         &mut self.groups[place]

@@ -2,7 +2,7 @@
 //! they say so, and how the procedures of many become one.
 //!
 //! Each announcement of a disconnect has a wait of its own, random at first. When one of them is due, all that wait for the same agent
-//! are taken together, in the fewest names, with the delay of the oldest: an agent that was away is told by few messages, however many
+//! (restarts likewise) are taken together, in the fewest names, with the delay of the oldest: an agent that was away is told by few messages, however many
 //! endpoints it lost and when. Announcements that came out of one taking together keep their names until another comes in between.
 
 use std::time::Duration;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::coordinator::Coordinator;
 use super::jobs::{Job, What};
 use super::ledger::{Announcement, Pace, Status};
-use super::sweep::Sweep;
+use super::sweep::{Class, Sweep};
 use super::{Action, Activity, Handle, REPLACE_AFTER, RestartMethod};
 use crate::proto::base::{EndpointIndex, EndpointRange, Time};
 use crate::proto::trunk::{Selection, selection::Cursor};
@@ -18,19 +18,12 @@ use crate::proto::trunk::{Selection, selection::Cursor};
 /// The shortest first wait.
 const SHORTEST: Duration = Duration::from_secs(1);
 
-impl Announcement {
-    /// Whether it announces a disconnect, and whoever it is for has heard nothing yet.
-    fn waits_disconnected(&self, group: u16) -> bool {
-        self.method == RestartMethod::Disconnected && self.group == group && matches!(self.status, Status::Waiting(_))
-    }
-}
-
 impl Coordinator {
     /// Only what was announced can become disconnected; what is under way is being said again anyway.
     pub(super) fn cut_off(&mut self, endpoint: EndpointIndex, since: Time) {
         let entry = self.ledger.slot_of(endpoint).and_then(|slot| self.ledger.get(slot));
         let counts = entry.is_some_and(|entry| entry.status == Status::Confirmed || entry.is_about_leaving());
-        if counts && self.cut_off.get(endpoint.0 as usize) == Some(&Time::NEVER) {
+        if counts && !self.want_of(endpoint).is_out() && self.cut_off.get(endpoint.0 as usize) == Some(&Time::NEVER) {
             self.set_cut_off(endpoint, since);
             match self.out.back_mut() {
                 Some(Action::Disconnected { endpoints: run }) if run.first + run.count == endpoint.0 => run.count += 1,
@@ -64,12 +57,19 @@ impl Coordinator {
             self.flush_at = now;
             return;
         }
+        if activity == Activity::Command {
+            let group = self.group.get(endpoint.0 as usize).copied().unwrap_or(0);
+            self.group_mut(group).silent = false;
+        }
         if self.dirty.contains(endpoint) {
             // What is about to wait for the first time need not.
             if activity == Activity::Command && self.is_cut_off(endpoint) {
                 let group = self.group.get(endpoint.0 as usize).copied().unwrap_or(0);
-                let carry = &mut self.group_mut(group).carry;
-                *carry = (*carry).max(Some(Duration::ZERO));
+                let carry = self.group_mut(group).carry(RestartMethod::Disconnected);
+                *carry = (*carry).max(Some((Pace::Disconnected, Duration::ZERO)));
+            }
+            if activity == Activity::Command {
+                self.hurry(endpoint);
             }
             if activity == Activity::Command || !self.is_cut_off(endpoint) {
                 self.flush_at = now;
@@ -97,22 +97,39 @@ impl Coordinator {
         }
     }
 
+    /// A command for an endpoint that serves and whose announcement is held back: the agent must have that before the response, so
+    /// what is under way is taken back (G-RST-03).
+    fn hurry(&mut self, endpoint: EndpointIndex) {
+        let Some(slot) = self.ledger.slot_of(endpoint) else { return };
+        let serves = !self.want_of(endpoint).is_out();
+        if let Some(entry) = self.ledger.get_mut(slot).filter(|entry| serves && entry.is_outstanding()) {
+            entry.urgent = true;
+            self.stale.push(Handle { slot, sending: entry.sending });
+        }
+    }
+
     fn is_cut_off(&self, endpoint: EndpointIndex) -> bool {
         self.cut_off.get(endpoint.0 as usize).is_some_and(|since| *since != Time::NEVER)
     }
 
-    /// Before a waiting announcement is sent again: whether it is to be taken together with others first. Then they are put on the
-    /// list of what the next sweep dissolves.
+    /// Before a waiting announcement is sent again: whether it is to be named anew, together with the others that wait to say the same.
+    /// Then they are put on the list of what is dissolved.
     pub(super) fn take_together(&mut self, slot: u32) -> bool {
-        let Some(entry) = self.ledger.get(slot).copied().filter(|entry| entry.method == RestartMethod::Disconnected) else { return false };
-        let others = |(_, other): &(u32, &Announcement)| other.waits_disconnected(entry.group);
+        let Some(entry) = self.ledger.get(slot).copied() else { return false };
+        let others = |(_, other): &(u32, &Announcement)| other.class() == entry.class();
         let alone = |(other, announcement): (u32, &Announcement)| other == slot || (announcement.taken == entry.taken && entry.taken != 0);
-        if self.ledger.slots().filter(others).all(alone) {
+        let whole = !entry.broken && !entry.regrouped && !(self.held_back && self.is_silent(entry.group));
+        if whole && self.ledger.waiting().filter(others).all(alone) {
             return false;
         }
-        self.takings = self.takings.wrapping_add(1);
-        self.together.extend(self.ledger.slots().filter(others).map(|(slot, _)| slot));
+        self.take_all(&entry.class());
         true
+    }
+
+    /// Puts all that waits to say the same on the list of what is dissolved.
+    pub(super) fn take_all(&mut self, class: &Class) {
+        self.takings = self.takings.wrapping_add(1);
+        self.together.extend(self.ledger.waiting().filter(|(_, entry)| entry.class() == *class).map(|(slot, _)| slot));
     }
 
     /// Another notified entity. What waits is not sent again as it is; what is under way follows, or is divided (G-NET-13, G-DIS-12).

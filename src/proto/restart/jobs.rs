@@ -76,6 +76,10 @@ impl Job {
         Job { what, endpoints: Source::Selection(selection, Cursor::default()), urgent: true }
     }
 
+    pub(super) fn patient(self) -> Job {
+        Job { urgent: false, ..self }
+    }
+
     pub(super) fn urgent(self) -> Job {
         Job { urgent: true, ..self }
     }
@@ -204,21 +208,22 @@ impl Coordinator {
     /// Notes whether something must be said about `endpoint`.
     pub(super) fn consider(&mut self, endpoint: EndpointIndex) {
         let next = self.next_for(endpoint);
-        match next {
-            Next::Say(_) => self.dirty.insert(endpoint),
-            Next::Nothing | Next::Later => self.dirty.remove(endpoint),
+        let (was_wrong, is_wrong) = (self.dirty.contains(endpoint), matches!(next, Next::Say(_)));
+        if is_wrong {
+            self.dirty.insert(endpoint);
+        } else {
+            self.dirty.remove(endpoint);
         }
         let Some(slot) = self.ledger.slot_of(endpoint) else { return };
         let Some(entry) = self.ledger.get_mut(slot) else { return };
-        match next {
-            Next::Nothing => {}
-            Next::Later => entry.followed = true,
-            Next::Say(_) => {
-                if entry.is_outstanding() && !entry.broken {
-                    self.stale.push(Handle { slot, sending: entry.sending });
-                }
-                entry.broken = true;
-            }
+        entry.followed |= next == Next::Later;
+        entry.broken |= is_wrong;
+        if was_wrong == is_wrong {
+            return;
+        }
+        entry.wrong = if is_wrong { entry.wrong + 1 } else { entry.wrong.saturating_sub(1) };
+        if entry.is_stale() {
+            self.stale.push(Handle { slot, sending: entry.sending });
         }
     }
 

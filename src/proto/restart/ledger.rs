@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::RestartMethod;
 use super::service::{Leave, Reason, Told};
+use super::sweep::Class;
 use crate::proto::aggregate::Pattern;
 use crate::proto::base::{EndpointIndex, Time};
 
@@ -34,7 +35,7 @@ pub(super) enum Status {
 }
 
 /// What a wait grew from: the first wait after a 4xx is short, that of a disconnect long.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Pace {
     Fresh,
     Retry,
@@ -65,8 +66,12 @@ pub(super) struct Announcement {
     pub(super) redirects: u8,
     /// How many endpoints point to it.
     pub(super) live: u32,
-    /// Some endpoint wants something else: it must not be sent again as it is.
+    /// How many of those want something else, as long as it is under way.
+    pub(super) wrong: u32,
+    /// Some endpoint wants, or wanted, something else: it must not be sent again as it is.
     pub(super) broken: bool,
+    /// What one of its endpoints wants instead cannot wait for the answer.
+    pub(super) urgent: bool,
     /// Some endpoint got another group: this goes on, but is not sent again.
     pub(super) regrouped: bool,
     /// Some endpoint wants more once this is confirmed.
@@ -74,9 +79,20 @@ pub(super) struct Announcement {
 }
 
 impl Announcement {
-    /// Whether it must be taken back before anything else is said of one of its endpoints.
+    /// Whether it is under way: nothing else may be said of one of its endpoints.
     pub(super) fn is_outstanding(&self) -> bool {
         self.status == Status::Outstanding
+    }
+
+    /// Whether it is to be taken back: true of no endpoint any more, or in the way. As long as it is true of some it is not, because
+    /// they would have to be named anew, without the others.
+    pub(super) fn is_stale(&self) -> bool {
+        self.is_outstanding() && (self.urgent || self.wrong == self.live)
+    }
+
+    /// What announcements in common names must share.
+    pub(super) fn class(&self) -> Class {
+        Class { group: self.group, method: self.method, reason: self.reason, leave: self.leave }
     }
 
     /// Whether it says that its endpoints leave, or stay after all: neither starts nor ends a time of service.
@@ -223,6 +239,11 @@ impl Ledger {
         Handle { slot, sending }
     }
 
+    /// Every announcement that waits to be sent, by its slot, the one due first before the others.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = (u32, &Announcement)> {
+        self.due.iter().filter_map(|&(_, slot)| Some((slot, self.get(slot)?)))
+    }
+
     /// The waiting announcement that is due first.
     pub(super) fn first_due(&self) -> Option<(Time, u32)> {
         self.due.first().copied()
@@ -251,7 +272,9 @@ mod tests {
             taken: 0,
             redirects: 0,
             live: 0,
+            wrong: 0,
             broken: false,
+            urgent: false,
             regrouped: false,
             followed: false,
             waiting_since: Time::ZERO,

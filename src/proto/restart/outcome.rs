@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::coordinator::Coordinator;
+use super::coordinator::{Coordinator, Phase};
 use super::jobs::{Job, What};
 use super::ledger::{Pace, Status};
 use super::sweep::Sweep;
@@ -28,6 +28,7 @@ impl Coordinator {
         };
         let entry = *entry;
         self.release(entry.group);
+        self.group_mut(entry.group).silent = outcome == Outcome::Unanswered;
         match outcome {
             Outcome::Success(group) => self.confirm(handle, slot, group),
             Outcome::Transient(_) => self.wait(now, slot, Pace::Retry),
@@ -43,7 +44,7 @@ impl Coordinator {
             Outcome::Permanent(_) => self.ledger.set_status(slot, Status::Stopped),
         }
         // There is room for another announcement to this group.
-        self.schedule(now);
+        self.schedule(if self.held_back { now } else { now + self.settings.merge });
     }
 
     /// One announcement less under way to `group`.
@@ -59,13 +60,11 @@ impl Coordinator {
         self.outstanding += 1;
     }
 
-    /// Sends a waiting announcement again, unless it is not true any more as a whole: then its endpoints are announced anew.
+    /// Sends a waiting announcement again, unless it is not true any more as a whole, or others that say the same wait as well: then its
+    /// endpoints, and theirs, are announced anew.
     pub(super) fn resend(&mut self, now: Time, slot: u32) {
         let Some(entry) = self.ledger.get(slot).copied() else { return };
-        if entry.broken || entry.regrouped {
-            self.ledger.set_status(slot, Status::Stopped);
-            self.sweep = self.dissolve(slot);
-        } else if self.take_together(slot) {
+        if self.has_room(entry.group) && self.take_together(slot) {
             self.sweep = Sweep::Retract;
         } else {
             self.send_in_turn(now, slot, entry.group);
@@ -87,9 +86,16 @@ impl Coordinator {
         Sweep::Dissolve(slot, entry.pattern.selection(&self.topology), Default::default())
     }
 
-    /// Whether another announcement may be under way to `group`.
+    /// Whether another announcement may be under way to `group`: one at a time while its agent is silent. What is not under way when it
+    /// comes back is said of the endpoints as they are then. At the end of the process there is no later.
     pub(super) fn has_room(&mut self, group: u16) -> bool {
-        self.group_mut(group).outstanding < self.settings.outstanding_max.max(1)
+        let most = if self.is_silent(group) { 1 } else { self.settings.outstanding_max.max(1) };
+        self.group_mut(group).outstanding < most
+    }
+
+    /// Whether the agent of a group does not answer.
+    pub(super) fn is_silent(&mut self, group: u16) -> bool {
+        self.phase == Phase::Serving && self.group_mut(group).silent
     }
 
     /// Gives the orders to send an announcement under a new handle.
@@ -108,7 +114,7 @@ impl Coordinator {
         (entry.pace, entry.wait, entry.redirects) = (Pace::Fresh, Duration::ZERO, 0);
         let entry = *entry;
         self.ledger.set_status(slot, Status::Confirmed);
-        self.group_mut(entry.group).carry = None;
+        *self.group_mut(entry.group).carry(entry.method) = None;
         self.out.push_back(Action::Announced { handle, pattern: entry.pattern, confirmed: true });
         if let Some(group) = group {
             self.out.push_back(Action::NotifiedEntity { pattern: entry.pattern, group });
@@ -116,7 +122,7 @@ impl Coordinator {
         if group.is_some() || entry.followed {
             let endpoints = entry.pattern.selection(&self.topology);
             let group = group.map(|new| (entry.group, new));
-            self.jobs.push_front(Job::over_selection(What::Settle { slot, group }, endpoints));
+            self.jobs.push_front(Job::over_selection(What::Settle { slot, group }, endpoints).patient());
         }
     }
 

@@ -1,5 +1,9 @@
 //! The sweep: takes back announcements that became wrong, then says what must be said, class by class (one group, method, reason and
 //! departure), in the fewest names. Cut into pieces; no job runs between them.
+//!
+//! An announcement under way that is still true of some endpoints is not taken back: they would need new names, one for each T1 where
+//! there was one for the gateway. The others wait for its outcome. What waits to be repeated to a silent agent is named anew together
+//! with what must be said now.
 
 use std::time::Duration;
 
@@ -37,10 +41,10 @@ pub(super) enum Sweep {
 /// What announcements in common names must share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Class {
-    group: u16,
-    method: RestartMethod,
-    reason: Reason,
-    leave: Leave,
+    pub(super) group: u16,
+    pub(super) method: RestartMethod,
+    pub(super) reason: Reason,
+    pub(super) leave: Leave,
 }
 
 impl Announcement {
@@ -58,7 +62,10 @@ impl Coordinator {
             Sweep::Retract => self.retract(),
             Sweep::Dissolve(slot, selection, cursor) => self.dissolve_on(slot, selection, cursor, budget),
             Sweep::Moved(slot, group, selection, cursor) => self.moved_on(slot, group, selection, cursor, budget),
-            Sweep::Pick(from) => self.pick(from, budget),
+            Sweep::Pick(from) => {
+                self.held_back &= from > 0;
+                self.pick(from, budget)
+            }
             Sweep::Gather(class, from) => self.gather(class, from, budget),
             Sweep::Widen(class, from) => self.widen(class, from, budget),
             Sweep::Name(class, cover) => self.name(now, class, cover, budget),
@@ -73,7 +80,9 @@ impl Coordinator {
             self.sweep = self.dissolve(slot);
         } else if let Some(handle) = self.stale.pop() {
             self.sweep = Sweep::Retract;
-            if let Some(slot) = self.ledger.awaited(handle) {
+            if let Some(slot) = self.ledger.awaited(handle)
+                && self.ledger.get(slot).is_some_and(Announcement::is_stale)
+            {
                 self.take_back(slot);
             }
         } else if let Some(slot) = self.moved.pop() {
@@ -91,20 +100,56 @@ impl Coordinator {
         self.sweep = self.dissolve(slot);
     }
 
+    /// An announcement under way that names `endpoint` says nothing that a new, wider one does not say (only forced is widened).
+    fn overtake(&mut self, endpoint: EndpointIndex) {
+        let Some(slot) = self.ledger.slot_of(endpoint) else { return };
+        let Some(entry) = self.ledger.get(slot).copied().filter(Announcement::is_outstanding) else { return };
+        self.release(entry.group);
+        self.ledger.set_status(slot, Status::Stopped);
+        self.out.push_back(Action::Cancel { handle: Handle { slot, sending: entry.sending } });
+        self.together.push(slot);
+    }
+
+    /// Whether something said about `endpoint` is under way.
+    fn is_under_way(&self, endpoint: EndpointIndex) -> bool {
+        self.ledger.slot_of(endpoint).and_then(|slot| self.ledger.get(slot)).is_some_and(Announcement::is_outstanding)
+    }
+
+    /// What a silent agent was to be told, and waits to be told it again, is put on the list of what is dissolved, to be said together
+    /// with what is now to be said of other endpoints. False: there is none.
+    fn take_waiting(&mut self, class: &Class) -> bool {
+        let waits = self.waits_again(class);
+        if waits {
+            self.take_all(class);
+        }
+        waits
+    }
+
+    /// Whether something of this class waits to be told again to an agent that did not answer. Disconnects wait in any case, and are
+    /// taken together when the first is due.
+    fn waits_again(&self, class: &Class) -> bool {
+        let again = |entry: &Announcement| entry.pace == Pace::Disconnected && entry.class() == *class;
+        class.method != RestartMethod::Disconnected && self.ledger.waiting().any(|(_, entry)| again(entry))
+    }
+
     fn dissolve_on(&mut self, slot: u32, selection: Selection, mut cursor: Cursor, budget: u32) -> u32 {
         let topology = self.topology.clone();
         let Some(piece) = selection.next(&topology, &mut cursor, budget) else {
             self.sweep = Sweep::Retract;
             return 1;
         };
-        let carried = self.ledger.get(slot).filter(|entry| entry.pace == Pace::Disconnected).map(|entry| entry.wait);
+        let Some(entry) = self.ledger.get(slot).copied() else {
+            self.sweep = Sweep::Retract;
+            return 1;
+        };
+        let carried = (entry.pace != Pace::Fresh).then_some((entry.pace, entry.wait));
         for endpoint in piece.iter() {
             if self.ledger.slot_of(endpoint) == Some(slot) {
                 self.ledger.take(endpoint);
                 self.consider(endpoint);
                 let group = self.group.get(endpoint.0 as usize).copied().unwrap_or(0);
-                let group = self.group_mut(group);
-                group.carry = group.carry.max(carried);
+                let carry = self.group_mut(group).carry(entry.method);
+                *carry = (*carry).max(carried);
             }
         }
         self.sweep = Sweep::Dissolve(slot, selection, cursor);
@@ -115,24 +160,40 @@ impl Coordinator {
         for looked in 1..=budget {
             let Some(endpoint) = self.dirty.next(from) else {
                 self.booted |= self.dirty.is_empty();
-                self.groups.iter_mut().for_each(|group| group.carry = None);
+                self.forget_waits();
                 self.sweep = Sweep::Idle;
                 return looked;
             };
             from = endpoint.0 + 1;
             match self.class_of(endpoint) {
-                None => self.dirty.remove(endpoint),
+                None => self.consider(endpoint),
+                // Its turn comes with the outcome of what is under way.
+                Some(_) if self.is_under_way(endpoint) => self.held_back = true,
                 Some(class) if self.may_announce(&class) => {
+                    self.sweep = if self.take_waiting(&class) { Sweep::Retract } else { Sweep::Gather(class, endpoint.0) };
                     self.class.clear();
-                    self.sweep = Sweep::Gather(class, endpoint.0);
                     return looked;
                 }
                 // Its turn comes with the next outcome from this group.
-                Some(_) => {}
+                Some(_) => self.held_back = true,
             }
         }
         self.sweep = Sweep::Pick(from);
         budget
+    }
+
+    /// What was dissolved has its new names, unless there was no room: then it goes on from its wait when there is.
+    fn forget_waits(&mut self) {
+        use RestartMethod::*;
+        self.takings = self.takings.wrapping_add(1);
+        for group in 0..self.groups.len() as u16 {
+            let room = self.has_room(group);
+            for method in [Graceful, Forced, Restart, Disconnected, CancelGraceful] {
+                if room || method == Disconnected {
+                    *self.group_mut(group).carry(method) = None;
+                }
+            }
+        }
     }
 
     fn gather(&mut self, class: Class, mut from: u32, budget: u32) -> u32 {
@@ -145,7 +206,7 @@ impl Coordinator {
                 return looked;
             };
             from = endpoint.0 + 1;
-            if self.class_of(endpoint) == Some(class) {
+            if self.class_of(endpoint) == Some(class) && !self.is_under_way(endpoint) {
                 self.class.insert(endpoint);
             }
         }
@@ -163,7 +224,7 @@ impl Coordinator {
             };
             from = endpoint.0 + 1;
             let known = self.ledger.slot_of(endpoint).and_then(|slot| self.ledger.get(slot));
-            let known = known.is_some_and(|entry| entry.method == RestartMethod::Forced && !entry.is_outstanding());
+            let known = known.is_some_and(|entry| entry.method == RestartMethod::Forced);
             if known && !self.dirty.contains(endpoint) && self.group.get(endpoint.0 as usize) == Some(&class.group) {
                 self.class.insert(endpoint);
             }
@@ -215,11 +276,11 @@ impl Coordinator {
                     self.sweep = Sweep::Name(class, cover);
                     return budget.div_ceil(8);
                 };
-                let carry = self.group_mut(class.group).carry;
+                let carry = *self.group_mut(class.group).carry(class.method);
                 let mut entry = announcement(now, &class, pattern);
-                if let Some(wait) = carry.filter(|_| entry.says_connected()) {
-                    (entry.pace, entry.taken) = (Pace::Disconnected, self.takings);
-                    entry.wait = if wait.is_zero() { wait } else { self.first_wait(wait) };
+                if let Some((pace, wait)) = carry.filter(|(pace, _)| *pace == Pace::Retry || entry.says_connected()) {
+                    (entry.pace, entry.taken) = (pace, self.takings);
+                    entry.wait = if pace == Pace::Retry || wait.is_zero() { wait } else { self.first_wait(wait) };
                 }
                 let slot = self.ledger.open(entry);
                 self.sweep = Sweep::Fill(class, cover, slot, pattern.selection(&self.topology), Cursor::default());
@@ -232,12 +293,15 @@ impl Coordinator {
     fn fill(&mut self, now: Time, class: Class, cover: Cover, (slot, selection, mut cursor): (u32, Selection, Cursor), budget: u32) -> u32 {
         let topology = self.topology.clone();
         let Some(piece) = selection.next(&topology, &mut cursor, budget) else {
-            self.sweep = Sweep::Name(class, cover);
+            // What is left of announcements that were overtaken is said anew.
+            self.together.retain(|overtaken| self.ledger.get(*overtaken).is_some());
+            self.sweep = if self.together.is_empty() { Sweep::Name(class, cover) } else { Sweep::Retract };
             self.begin(now, slot);
             return 1;
         };
         let (mut followed, mut cut_off) = (false, Time::NEVER);
         for endpoint in piece.iter() {
+            self.overtake(endpoint);
             let since = self.cut_off.get(endpoint.0 as usize).copied().unwrap_or(Time::NEVER);
             cut_off = cut_off.min(since);
             self.ledger.put(endpoint, slot);
@@ -258,9 +322,13 @@ impl Coordinator {
         piece.count
     }
 
-    /// Whether another announcement of this class may be made: those of disconnects wait anyway, also for room.
+    /// Whether another announcement of this class may be made: those of disconnects wait anyway, also for room. What waits to be told
+    /// to a silent agent again is not told sooner because there is more of it.
     fn may_announce(&mut self, class: &Class) -> bool {
-        class.method == RestartMethod::Disconnected || self.has_room(class.group)
+        if class.method == RestartMethod::Disconnected {
+            return true;
+        }
+        self.has_room(class.group) && !(self.is_silent(class.group) && self.waits_again(class))
     }
 
     /// Sends a filled announcement; that of a disconnect has a wait before it (G-DIS-02).
@@ -337,7 +405,9 @@ fn announcement(now: Time, class: &Class, pattern: Pattern) -> Announcement {
         taken: 0,
         redirects: 0,
         live: 0,
+        wrong: 0,
         broken: false,
+        urgent: false,
         regrouped: false,
         followed: false,
     }
