@@ -72,7 +72,7 @@ enum Verb {
     Block {
         /// An endpoint, a facility, or a name with `*` or ranges such as `[1-12]`.
         name: String,
-        /// After so many seconds, with the calls that are still up then.
+        /// After so many seconds, with the calls that are still up then; at once if none is up now.
         #[arg(long, value_name = "SECONDS", conflicts_with = "force")]
         graceful: Option<u32>,
         /// At once; calls are lost.

@@ -134,6 +134,7 @@ fn an_audit_says_method_delay_and_reason() {
         let text = |method: &str, delay: &str, reason: &str| (method.to_owned(), delay.to_owned(), reason.to_owned());
         assert_eq!(state(w), text("restart", "0", "000"));
         let selection = w.plan.topology.resolve(b"ds/ds1-2/*", false).unwrap();
+        create(w, "ds/ds1-2/9", "A1");
         w.administer(Administration::Block(selection, BlockHow::Graceful(Duration::from_secs(100))));
         w.run_for(S);
         let (method, delay, reason) = state(w);
@@ -152,6 +153,7 @@ fn an_audit_says_method_delay_and_reason() {
         w.run_for(S);
         assert_eq!(state(w), text("restart", "0", "000"));
         // Revoked: no delay is left.
+        create(w, "ds/ds1-2/9", "A1");
         w.administer(Administration::Block(selection, BlockHow::Graceful(Duration::from_secs(100))));
         w.run_for(S);
         w.administer(Administration::Unblock(selection));

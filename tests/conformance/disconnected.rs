@@ -2,7 +2,7 @@
 //! agent gone is the announcement that endpoints are about to leave: they stay in service meanwhile.
 
 use super::{MS, S, agent, code, create, each_layout, own_commands, raw_from, setup};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use tollgate::proto::base::Counter;
 use tollgate::proto::cas::Signalling;
 use tollgate::proto::core::{Administration, Ask};
@@ -15,6 +15,8 @@ use tollgate::sim::{Layout, Mail, Reply, Setup, World};
 /// The agents fall silent, and the endpoints of `pattern` find it out.
 fn lose(w: &mut World, pattern: &str) {
     w.without_journal();
+    // What is all idle leaves at once.
+    create(w, &if pattern == "*" { "ds/ds1-8/24".into() } else { pattern.replace('*', "24") }, "A0");
     w.answer_own(false);
     let topology = &w.plan.topology;
     let selection = match topology.lookup(pattern.as_bytes()) {
@@ -53,6 +55,13 @@ fn wait_for_announcement(w: &mut World) -> Reply {
         w.run_for(10 * MS);
     }
     own_commands(w, "RSIP").remove(0).1
+}
+
+/// Answers the latest announcement, and nothing else.
+fn confirm_last(w: &mut World) {
+    let (to, command) = own_commands(w, "RSIP").pop().expect("an announcement");
+    w.take_mail();
+    w.send_from(to, 0, format!("200 {} OK\r\n", command.id).as_bytes());
 }
 
 fn confirm(w: &mut World) {
@@ -244,7 +253,7 @@ fn another_entity_for_one_divides_the_announcement() {
         assert_eq!(name(&wildcard), "ds/ds1-2/*");
         let replies = raw_from(w, agent(2, 2727), b"RQNT 7 ds/ds1-2/5@tgw.example.net MGCP 1.0\r\nX: 5\r\nN: ca2@ca2.example.net\r\n");
         assert!(replies.iter().any(|reply| reply.get("RM") == Some("disconnected")) && replies.iter().any(|reply| reply.code == Some(200)));
-        w.run_for(10 * S);
+        w.run_for(5 * S);
         let divided = |w: &World| -> Vec<_> { announced(w.mail()).into_iter().filter(|(_, _, rsip)| name(rsip) != "ds/ds1-2/*").collect() };
         assert_eq!(divided(w).len(), 2, "a silent agent is told one at a time");
         w.answer_own(true);
@@ -351,6 +360,65 @@ fn another_address_of_the_agent_takes_over() {
             assert!(announced(w.mail()).iter().all(|(_, to, _)| *to == agent(11, 2727)));
         },
     );
+}
+
+/// G-AUE-10: an audit says that an endpoint is disconnected, and for how long.
+#[test]
+fn an_audit_says_for_how_long_it_is_disconnected() {
+    each_layout(|w| {
+        lose(w, "ds/ds1-2/5");
+        w.run_for(S / 2);
+        let state = |w: &mut World| {
+            let reply = w.ask("AUEP", "ds/ds1-2/5", &["F: RM,RD,E"]);
+            let get = |name: &str| reply.get(name).unwrap().to_owned();
+            (get("RM"), get("RD").parse::<u32>().unwrap(), get("E")[..3].to_owned())
+        };
+        let first = state(w);
+        assert_eq!((first.0.as_str(), first.2.as_str()), ("disconnected", "000"));
+        w.run_for(40 * S);
+        let later = state(w);
+        assert!(later.0 == "disconnected" && (40..=41).contains(&(later.1 - first.1)), "{later:?} after {first:?}");
+        w.answer_own(true);
+        w.run_for(30 * S);
+        assert_eq!(state(w), ("restart".to_owned(), 0, "000".to_owned()));
+    });
+}
+
+/// G-DIS-15, G-RTX-05: no copy of a command comes later than T-MAX after the first, whether it had to wait for the announcement or not.
+#[test]
+fn repeats_end_with_t_max() {
+    each_layout(|w| {
+        w.without_journal();
+        let mut mail = Vec::new();
+        let name = "ds/ds1-2/5";
+        assert_eq!(code(w, "RQNT", name, &["X: 1", "R: T/co1(N)"]), 200);
+        w.take_mail();
+        w.answer_own(false);
+        w.occur(name, "T/co1", None);
+        w.run_for(60 * S);
+        mail.extend(w.take_mail());
+        assert_eq!(code(w, "RQNT", name, &["X: 2", "R: T/co2(N)"]), 200);
+        // It waits for the announcement, which the agent answers after a while; then the agent is silent again.
+        w.occur(name, "T/co2", None);
+        w.run_for(8 * S);
+        assert!(own_commands(w, "NTFY").is_empty());
+        mail.extend(w.mail().iter().cloned());
+        confirm_last(w);
+        w.run_for(100 * S);
+        mail.extend(w.take_mail());
+        let mut copies: BTreeMap<u32, (String, f64, f64, u32)> = BTreeMap::new();
+        for mail in &mail {
+            for command in Reply::all(&mail.bytes).into_iter().filter(|message| message.code.is_none()) {
+                let at = mail.at.0 as f64 / 1e9;
+                let verb = command.line[..4].to_owned();
+                let copy = copies.entry(command.id).or_insert((verb, at, at, 0));
+                (copy.2, copy.3) = (at, copy.3 + 1);
+            }
+        }
+        let lasted: Vec<_> = copies.values().map(|(verb, first, last, count)| (verb.as_str(), last - first, *count)).collect();
+        assert!(lasted.iter().filter(|(verb, _, count)| *verb == "NTFY" && *count > 3).count() == 2, "{lasted:?}");
+        assert!(lasted.iter().all(|(_, time, _)| *time <= 20.1), "{lasted:?}");
+    });
 }
 
 /// Everything is lost at once and for long: the agent that returns is told in one message, and every command is answered again.

@@ -74,6 +74,32 @@ fn a_cleared_entity_is_the_source_of_the_latest_successful_command() {
     });
 }
 
+/// G-NET-03: what an endpoint without a notified entity announces goes there as well, and follows the next command.
+#[test]
+fn announcements_go_to_the_source_of_the_latest_successful_command() {
+    each_layout(|w| {
+        w.without_journal();
+        let name = "ds/ds1-2/1@tgw.example.net MGCP 1.0\r\n";
+        let sources = [(70, agent(2, 4000), "N:\r\n"), (71, agent(2, 4001), ""), (72, agent(1, 4002), "")];
+        for (id, source, entity) in sources {
+            let reply = raw_from(w, source, format!("RQNT {id} {name}X: 1\r\n{entity}").as_bytes());
+            assert_eq!(reply[0].code, Some(200));
+            assert_eq!(raw_from(w, agent(1, 4003), format!("AUEP 1{id} {name}F: N\r\n").as_bytes())[0].code, Some(200));
+            w.run_for(S);
+            for blocked in [true, false] {
+                w.take_mail();
+                block(w, "ds/ds1-2/1", blocked);
+                let to: Vec<_> = own_commands(w, "RSIP").into_iter().map(|(to, _)| to).collect();
+                // After a restart it is the provisioned one.
+                let expected = if blocked { source } else { agent(1, 2727) };
+                assert_eq!(to, [expected], "{id} {blocked}");
+            }
+            let reply = raw_from(w, source, format!("RQNT 2{id} {name}X: 1\r\nN:\r\n").as_bytes());
+            assert_eq!(reply[0].code, Some(200));
+        }
+    });
+}
+
 /// G-NET-03 for a command over many endpoints.
 #[test]
 fn a_wildcard_command_is_a_successful_command_of_each_endpoint() {

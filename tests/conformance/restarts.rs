@@ -144,10 +144,25 @@ fn out_of_service_only_audits_are_done() {
     });
 }
 
+/// G-RSI-03: a block with a delay that finds no call up is told once, at once.
+#[test]
+fn what_is_idle_leaves_at_once() {
+    each_layout(|w| {
+        administer(w, "ds/ds1-2/*", Some(BlockHow::Graceful(300 * S)));
+        w.run_for(S);
+        let told = restarts(w);
+        assert_eq!((told.len(), name(&told[0]), told[0].get("RM")), (1, "ds/ds1-2/*@tgw.example.net", Some("forced")));
+        w.take_mail();
+        w.run_for(400 * S);
+        assert!(restarts(w).is_empty());
+    });
+}
+
 /// G-SVC-02: leaving gracefully, and having revoked that, an endpoint is in service.
 #[test]
 fn graceful_and_revoked_endpoints_serve() {
     each_layout(|w| {
+        create(w, "ds/ds1-2/9", "A1");
         for how in [Some(BlockHow::Graceful(100 * S)), None] {
             administer(w, "ds/ds1-2/*", how);
             w.run_for(S);

@@ -113,7 +113,7 @@ impl Gateway {
     pub(super) fn conditions_of(&self, view: &FacilitiesView) -> Vec<Condition> {
         let mut list: Vec<_> = view.alarms.iter().map(|alarm| self.failure(alarm)).collect();
         for &(agent, port, since) in &view.unanswering {
-            let what = "does not answer RestartInProgress; it is tried again ever more slowly";
+            let what = "does not answer what the gateway sends; it is tried again ever more slowly";
             list.push(
                 Condition::new(self.agent_name(agent, port), "agent-silent", Severity::Major, what).over("answers again").since(since),
             );
@@ -121,7 +121,8 @@ impl Gateway {
         list.extend(view.announcements.iter().filter_map(|row| self.refused(row)));
         if view.draining {
             let what = "draining: no new calls are taken";
-            list.push(Condition::new("gateway", "draining", Severity::Minor, what).over("new calls are taken again"));
+            let draining = Condition::new("gateway", "draining", Severity::Minor, what).over("new calls are taken again");
+            list.push(Condition { since: view.draining_since, ..draining });
         }
         list.extend(self.held(&view.held));
         list
@@ -159,19 +160,23 @@ impl Gateway {
             count > 0 && blocked == count
         };
         let t3s: Vec<T3Index> = (0..topology.t3_count() as u16).map(T3Index).filter(|&t3| whole(t3)).collect();
-        let all = t3s
-            .iter()
-            .map(|&t3| Condition::new(facility_name(topology, Facility::T3(t3)), "blocked", Severity::Minor, "blocked by an operator"));
+        let all = t3s.iter().map(|&t3| {
+            let spans = topology.t3_spans(t3);
+            // The last of its spans made it whole.
+            let since = held.iter().filter(|held| spans.contains(&held.span.0)).filter_map(|held| held.since).max();
+            let name = facility_name(topology, Facility::T3(t3));
+            Condition { since, ..Condition::new(name, "blocked", Severity::Minor, "blocked by an operator") }
+        });
         let single = held.iter().filter(|held| topology.span(held.span).is_none_or(|span| span.t3.is_none_or(|t3| !t3s.contains(&t3))));
         let single = single.map(|held| {
-            let HeldView { span, blocked, leaving, endpoints } = *held;
+            let HeldView { span, blocked, leaving, endpoints, since } = *held;
             let what = match (blocked, leaving) {
                 (blocked, 0) if blocked == endpoints => "blocked by an operator".into(),
                 (blocked, 0) => format!("{blocked} of {endpoints} endpoints blocked by an operator"),
                 (0, leaving) => format!("{leaving} of {endpoints} endpoints leaving service by an operator"),
                 (blocked, leaving) => format!("{blocked} of {endpoints} endpoints blocked, {leaving} leaving by an operator"),
             };
-            Condition::new(facility_name(topology, Facility::Span(span)), "blocked", Severity::Minor, what)
+            Condition { since, ..Condition::new(facility_name(topology, Facility::Span(span)), "blocked", Severity::Minor, what) }
         });
         all.chain(single).map(|condition| condition.over("given back by an operator")).collect()
     }

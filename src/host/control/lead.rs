@@ -25,7 +25,7 @@ impl Gateway {
             How::Graceful(0) | How::Force => (BlockHow::Force, "out of service".to_owned()),
             How::Graceful(seconds) => (
                 BlockHow::Graceful(Duration::from_secs(seconds.into())),
-                format!("out of service in {seconds} s, whatever calls are up then"),
+                format!("out of service in {seconds} s, whatever calls are up then; at once if there are none now"),
             ),
         };
         self.administer(Administration::Block(selection, how))?;

@@ -415,6 +415,7 @@ fn what_is_not_as_usual_shows_as_an_alarm() {
     let agent = machines.config.agents[0].name.clone();
     let alarms = || {
         let Body::Alarms(alarms) = operator.show(What::Alarms, None, None) else { panic!() };
+        assert!(alarms.rows.iter().all(|row| row.age_s.is_some()), "{:?}", alarms.rows);
         alarms.rows.into_iter().map(|row| (row.name, row.kind, row.severity)).collect::<Vec<_>>()
     };
     let until = |wanted: &[(&str, &str, &str)]| {

@@ -5,13 +5,12 @@ use super::jobs::{Owner, Wait};
 use super::media::Covered;
 use super::outside::{Frames, Outside, Turn};
 use super::{Core, Envelope, JobId};
-use crate::proto::aggregate::Pattern;
 use crate::proto::base::{AgentId, Counter, EndpointIndex, EndpointRange, Time, TransactionId};
 use crate::proto::codec::mgcp::Writer;
 use crate::proto::endpoint::{Announcement as Told, EntityId, RestartMethod, Service};
 use crate::proto::mgcp::{self, Outcome, Restart, delete, event};
 use crate::proto::plan::{AgentSettings, Plan};
-use crate::proto::trunk::{Cursor, SpanIndex};
+use crate::proto::trunk::SpanIndex;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -97,37 +96,47 @@ fn goes_in_front(method: RestartMethod) -> bool {
 }
 
 impl Core {
-    /// From the lead core: a RestartInProgress is out, answered or withdrawn.
-    pub(super) fn handle_announcement<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, announcement: Announcement) {
-        self.announcements.set(turn.now, announcement);
-        if announcement.restart.method == RestartMethod::Graceful && announcement.stage == Stage::Sent {
-            self.note_leaving(turn.now, &announcement.restart);
+    /// A RestartInProgress is out, answered or withdrawn. True: endpoints of this core have to know. As long as some of them stand
+    /// behind it, it can be put in front of a response.
+    pub(super) fn begin_announcement(&mut self, now: Time, announcement: &Announcement) -> bool {
+        let is_sent = announcement.stage == Stage::Sent;
+        if is_sent {
+            self.announcements.set(now, *announcement);
         }
-        if !goes_in_front(announcement.restart.method) || self.plan.ordinal(self.id).is_none() {
-            return;
+        let method = announcement.restart.method;
+        let concerns = goes_in_front(method) || method == RestartMethod::Graceful && is_sent;
+        concerns && self.plan.ordinal(self.id).is_some()
+    }
+
+    pub(super) fn apply_announcement(&mut self, now: Time, announcement: &Announcement, endpoints: EndpointRange) {
+        let (restart, stage) = (&announcement.restart, announcement.stage);
+        if !goes_in_front(restart.method) {
+            return self.note_leaving(now, restart, endpoints);
         }
-        let told = match announcement.stage {
+        let told = match stage {
             Stage::Sent => Told::Outstanding(announcement.number),
             Stage::Acknowledged => Told::Done,
             Stage::Withdrawn => Told::Waiting,
         };
         let before = Told::Outstanding(announcement.number);
-        let selection = announcement.restart.pattern.selection(&self.plan.topology);
-        let mut cursor = Cursor::default();
-        while let Some(range) = selection.next(&self.plan.topology, &mut cursor, u32::MAX) {
-            for endpoint in range.iter() {
-                if let Some(state) = self.calls.endpoints.get_mut(endpoint)
-                    && (announcement.stage == Stage::Sent || state.announcement == before)
-                {
-                    state.announcement = told;
-                    state.disconnected &= told != Told::Done;
-                    if told == Told::Done {
-                        event::in_contact(&mut self.calls, turn.now, endpoint);
-                    }
+        for endpoint in endpoints.iter() {
+            if let Some(state) = self.calls.endpoints.get_mut(endpoint)
+                && (stage == Stage::Sent || state.announcement == before)
+            {
+                state.announcement = told;
+                state.disconnected &= told != Told::Done;
+                if told == Told::Done {
+                    event::in_contact(&mut self.calls, now, endpoint);
                 }
             }
         }
-        if announcement.stage != Stage::Withdrawn {
+    }
+
+    pub(super) fn end_announcement<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, announcement: &Announcement) {
+        if announcement.stage != Stage::Sent {
+            self.announcements.set(turn.now, *announcement);
+        }
+        if announcement.stage != Stage::Withdrawn && goes_in_front(announcement.restart.method) && self.plan.ordinal(self.id).is_some() {
             self.answer_repeats(turn);
             self.resume_waiting(turn);
             self.shares.unblock();
@@ -135,15 +144,11 @@ impl Core {
     }
 
     /// Endpoints leave service: an audit says in how many seconds (G-AUE-10).
-    fn note_leaving(&mut self, now: Time, restart: &Restart) {
+    fn note_leaving(&mut self, now: Time, restart: &Restart, endpoints: EndpointRange) {
         let leaves_at = (restart.delay_s > 0).then(|| now + Duration::from_secs(restart.delay_s.into()));
-        let selection = restart.pattern.selection(&self.plan.topology);
-        let mut cursor = Cursor::default();
-        while let Some(range) = selection.next(&self.plan.topology, &mut cursor, u32::MAX) {
-            for endpoint in range.iter() {
-                if let Some(state) = self.calls.endpoints.get_mut(endpoint) {
-                    state.leaves_at = leaves_at;
-                }
+        for endpoint in endpoints.iter() {
+            if let Some(state) = self.calls.endpoints.get_mut(endpoint) {
+                state.leaves_at = leaves_at;
             }
         }
     }
@@ -195,7 +200,7 @@ impl Core {
 
     /// From the lead core: the service state of endpoints. Going out of service ends their connections, with a DeleteConnection each
     /// when the agent wants that (G-RSI-04, G-DLX-06); coming back they are in the state after a restart, which is not announced yet.
-    pub(super) fn handle_service<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, range: EndpointRange, service: Service) {
+    pub(super) fn apply_service<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, range: EndpointRange, service: Service) {
         let mut lost: Vec<(SpanIndex, u32)> = Vec::new();
         for endpoint in range.iter() {
             let Some(state) = self.calls.endpoints.get_mut(endpoint) else { continue };
@@ -223,13 +228,13 @@ impl Core {
                 }
             }
             self.calls.endpoints.refresh_idle(endpoint);
-            self.note_idle(turn, endpoint);
+            self.note_idle(endpoint);
         }
         for (span, count) in lost {
             self.counters.add_many(Counter::ConnectionsLost, u64::from(count));
-            self.must_tell(turn, self.plan.lead(), Envelope::Lost { span, count, reason: service.reason });
+            self.note_lost(span, count, service.reason);
         }
-        self.note_calls(turn);
+        self.note_calls();
     }
 
     /// An operator clears an endpoint: what it does ends, and it is as after a restart. How many connections it had; the agent is
@@ -241,29 +246,25 @@ impl Core {
         let in_service = self.calls.endpoints.get(endpoint).is_some_and(|state| state.service.in_service);
         self.calls.card.reset_line(turn.now, endpoint, in_service);
         self.reset(turn, endpoint);
-        self.note_idle(turn, endpoint);
-        self.note_calls(turn);
+        self.note_idle(endpoint);
+        self.note_calls();
         freed
     }
 
     /// From the lead core: the answer to a restart named another notified entity (G-NET-12).
-    pub(super) fn handle_notified_entity(&mut self, pattern: &Pattern, agent: AgentId, port: u16) {
+    pub(super) fn apply_notified_entity(&mut self, range: EndpointRange, agent: AgentId, port: u16) {
         let settings = self.settings.clone();
         let Some(named) = settings.agent(agent) else { return };
         let text = named.entity_at(port);
-        let selection = pattern.selection(&self.plan.topology);
-        let mut cursor = Cursor::default();
-        while let Some(range) = selection.next(&self.plan.topology, &mut cursor, u32::MAX) {
-            for endpoint in range.iter() {
-                let endpoints = &mut self.calls.endpoints;
-                if endpoints.owns(endpoint)
-                    && let Some(entity) = endpoints.entities.intern(&mut endpoints.blobs, text.as_bytes(), agent, port)
-                {
-                    endpoints.set_entity(endpoint, entity);
-                }
+        for endpoint in range.iter() {
+            let endpoints = &mut self.calls.endpoints;
+            if endpoints.owns(endpoint)
+                && let Some(entity) = endpoints.entities.intern(&mut endpoints.blobs, text.as_bytes(), agent, port)
+            {
+                endpoints.set_entity(endpoint, entity);
             }
-            self.redirect_commands(range);
         }
+        self.redirect_commands(range);
     }
 
     /// Back to the state after a restart. The lead core is told that the notified entity is the provisioned one again (G-RST-12).

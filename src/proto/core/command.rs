@@ -8,7 +8,7 @@ use super::receive::{Received, local_of};
 use super::respond::{Final, Preface};
 use crate::proto::base::{AgentId, Counter, EndpointIndex, Time, TransactionId};
 use crate::proto::codec::mgcp::{Code, Command, CommandLine, EndpointName, Verb};
-use crate::proto::endpoint::Announcement as Told;
+use crate::proto::endpoint::{Announcement as Told, EntityId};
 use crate::proto::mgcp::event::Carrier;
 use crate::proto::mgcp::{self, Outcome, Refused, refused};
 use crate::proto::transaction::history::{self, CONFIRM_BUDGET, Class, Confirm, Seen, Start};
@@ -395,9 +395,13 @@ impl Core {
 
     /// The latest successful command for `endpoint` came from there, under this domain name (G-NET-03, G-EPN-05).
     pub(super) fn note_success(&mut self, received: Received, endpoint: EndpointIndex, domain: u8) {
+        let source = Some((received.message.agent, received.origin.from));
         if let Some(state) = self.calls.endpoints.get_mut(endpoint) {
-            state.source = Some((received.message.agent, received.origin.from));
+            let before = std::mem::replace(&mut state.source, source);
             state.domain = domain;
+            if state.entity == EntityId::SOURCE && before != source {
+                self.report_entity(endpoint);
+            }
         }
     }
 

@@ -46,7 +46,7 @@ impl Repeats {
 
 impl Core {
     /// Whether `endpoint` must not send commands of its own now: the agent has not confirmed yet that it knows of its restart, or that
-    /// it was disconnected (G-DIS-06, G-RST-03). When it has, [`Told::Done`] is what `handle_announcement` sets.
+    /// it was disconnected (G-DIS-06, G-RST-03). When it has, [`Told::Done`] is what `apply_announcement` sets.
     pub(super) fn is_disconnected(&self, endpoint: EndpointIndex) -> bool {
         self.calls.endpoints.get(endpoint).is_some_and(|state| state.announcement != Told::Done)
     }
@@ -66,19 +66,15 @@ impl Core {
         self.counters.add(if believed { Counter::UnreachableBelieved } else { Counter::UnreachableIgnored });
     }
 
-    /// A command that `endpoint` sent was not answered by any address of its notified entity (G-DIS-01, G-RTX-14).
-    pub(super) fn note_unanswered<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, endpoint: EndpointIndex) {
-        if self.calls.endpoints.get(endpoint).is_some_and(|state| state.service.in_service) && !self.is_disconnected(endpoint) {
-            self.must_tell(turn, self.plan.lead(), Envelope::Unanswered { endpoint });
-        }
-    }
-
     pub(super) fn lead_activity(&mut self, now: Time, endpoint: EndpointIndex) {
         self.lead_event(now, Event::Trigger { endpoint, activity: Activity::Local });
     }
 
-    pub(super) fn lead_unanswered(&mut self, now: Time, endpoint: EndpointIndex) {
-        self.lead_event(now, Event::Disconnected { endpoints: EndpointRange { first: endpoint.0, count: 1 } });
+    pub(super) fn lead_unanswered(&mut self, now: Time, endpoints: EndpointRange) {
+        if let Some(lead) = &mut self.lead {
+            lead.note_unanswered(now, endpoints);
+        }
+        self.lead_event(now, Event::Disconnected { endpoints });
     }
 
     /// Something happened on the line of `endpoint`: when its agent must hear first that it was disconnected, that is told at once,
@@ -91,14 +87,14 @@ impl Core {
     }
 
     /// From the lead core: these endpoints are disconnected. Their connections go on (G-DIS-16).
-    pub(super) fn handle_disconnected(&mut self, range: EndpointRange) {
+    pub(super) fn apply_disconnected(&mut self, now: Time, range: EndpointRange) {
         for endpoint in range.iter() {
             if let Some(state) = self.calls.endpoints.get_mut(endpoint)
                 && state.service.in_service
                 && state.announcement == Told::Done
             {
                 state.announcement = Told::Waiting;
-                state.disconnected = true;
+                (state.disconnected, state.disconnected_at) = (true, now);
                 self.counters.add(Counter::EndpointsDisconnected);
             }
         }

@@ -161,10 +161,10 @@ pub enum Envelope {
         /// Where it was sent.
         to: SocketAddr,
     },
-    /// To the lead core: a command of this endpoint was not answered by its notified entity.
+    /// To the lead core: commands of these endpoints were not answered by their notified entity.
     Unanswered {
-        /// The endpoint.
-        endpoint: EndpointIndex,
+        /// Which.
+        range: EndpointRange,
     },
     /// To the lead core: something happened on the line of this endpoint, which is disconnected.
     Activity {

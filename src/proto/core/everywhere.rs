@@ -287,7 +287,7 @@ impl Core {
             Ok(Some(endpoints)) => return endpoints,
             Ok(None) if phase == Phase::Applying => {
                 self.drop_share();
-                self.note_calls(turn);
+                self.note_calls();
                 self.must_tell(turn, core, Envelope::Applied { job });
             }
             Ok(None) => {
@@ -396,7 +396,7 @@ impl Core {
                 Change::Delete(call) => {
                     self.abort_at(turn, endpoint, Covered::Call(*call));
                     delete::disconnect_all(&mut self.calls, turn.now, endpoint, call.as_ref());
-                    self.note_idle(turn, endpoint);
+                    self.note_idle(endpoint);
                 }
                 Change::Configure(plan) => configure::apply(&mut self.calls, endpoint, *plan),
                 Change::Request(plan) => {

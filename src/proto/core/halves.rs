@@ -282,7 +282,7 @@ impl Core {
     pub(super) fn handle_take_down<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, endpoint: EndpointIndex, id: ConnectionId) {
         if let Some(slot) = self.half(endpoint, id) {
             delete::disconnect(&mut self.calls, turn.now, slot);
-            self.note_calls(turn);
+            self.note_calls();
         }
     }
 

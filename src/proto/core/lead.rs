@@ -12,7 +12,7 @@ use super::settle::{Ordered, Settling, Verdict};
 use super::{Core, Envelope};
 use crate::proto::base::{AgentId, CoreId, Counter, EndpointIndex, EndpointRange, Rng, Time, TransactionId};
 use crate::proto::codec::mgcp::NotifiedEntity;
-use crate::proto::endpoint::{RestartMethod, Service};
+use crate::proto::endpoint::Service;
 use crate::proto::mgcp::{self, Restart};
 use crate::proto::plan::{Plan, Settings};
 use crate::proto::restart::{self, Action, Activity, AnnouncementState, AnnouncementView, BlockHow, Coordinator, Event, Handle, Outcome};
@@ -25,7 +25,7 @@ use std::net::IpAddr;
 const SHUTDOWN_WAIT: std::time::Duration = std::time::Duration::from_secs(3);
 /// RestartInProgress commands to one group that may be unanswered at a time.
 const OUTSTANDING: u16 = 32;
-/// Orders of the coordinator carried out per turn.
+/// Orders of the coordinator carried out per turn, which come from a slice of endpoints.
 const ACTIONS: usize = 256;
 
 /// What an operator may have done to service states.
@@ -138,6 +138,18 @@ impl Lead {
         }
     }
 
+    /// A command of these endpoints was not answered.
+    pub fn note_unanswered(&mut self, now: Time, endpoints: EndpointRange) {
+        let mut last = None;
+        for endpoint in endpoints.iter() {
+            let group = self.coordinator.group(endpoint);
+            if last != Some(group) {
+                self.note_answer(group, Some(now));
+                last = Some(group);
+            }
+        }
+    }
+
     /// The agent and port of a group.
     pub fn group_entity(&self, group: u16) -> (AgentId, u16) {
         self.groups.get(usize::from(group)).copied().unwrap_or_default()
@@ -226,8 +238,9 @@ impl Core {
     }
 
     fn carry_out<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>) {
+        let mut budget = self.plan.limits.slice.max(1);
         for _ in 0..ACTIONS {
-            let Some(action) = self.lead.as_mut().and_then(|lead| lead.coordinator.poll(turn.now)) else { return };
+            let Some(action) = self.lead.as_mut().and_then(|lead| lead.coordinator.poll_within(turn.now, &mut budget)) else { return };
             match action {
                 Action::Service(service) => {
                     let restart::Service { endpoints: range, in_service, method, reason, return_code: refusal } = service;
@@ -464,38 +477,5 @@ impl Core {
         if order == Administration::Shutdown {
             self.tell_owners(turn, Envelope::Drain { on: true });
         }
-    }
-
-    /// Tells the lead core how many calls are up here, while some endpoints are leaving.
-    pub(super) fn note_calls<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>) {
-        if self.draining {
-            let count = self.calls.endpoints.connections.count();
-            self.must_tell(turn, self.plan.lead(), Envelope::Calls { count });
-        }
-    }
-
-    /// Tells the lead core that an endpoint which is leaving has lost its last connection (G-RSI-03).
-    pub(super) fn note_idle<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, endpoint: EndpointIndex) {
-        let leaving = self
-            .calls
-            .endpoints
-            .get(endpoint)
-            .is_some_and(|state| state.service.method == RestartMethod::Graceful && state.connection_slots().next().is_none());
-        if leaving {
-            let range = EndpointRange { first: endpoint.0, count: 1 };
-            self.must_tell(turn, self.plan.lead(), Envelope::Idle { range });
-        }
-    }
-
-    /// A card of this core saw the line.
-    pub(super) fn note_defect<F: Frames, O: Outside>(
-        &mut self,
-        turn: &mut Turn<'_, F, O>,
-        facility: Facility,
-        defect: Defect,
-        on: bool,
-        at_once: bool,
-    ) {
-        self.must_tell(turn, self.plan.lead(), Envelope::Defect { facility, defect, on, at_once });
     }
 }

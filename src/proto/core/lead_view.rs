@@ -19,10 +19,12 @@ pub struct FacilitiesView {
     pub announcements: Vec<(restart::AnnouncementView, AgentId, u16)>,
     /// Spans with endpoints an operator has taken out of service.
     pub held: Vec<HeldView>,
-    /// Agents (and ports) that did not answer a RestartInProgress within T-MAX and have said nothing since; since when.
+    /// Agents (and ports) that did not answer a command of ours within T-MAX and have answered no RestartInProgress since; since when.
     pub unanswering: Vec<(AgentId, u16, Time)>,
     /// Whether the gateway takes no new calls.
     pub draining: bool,
+    /// Since when.
+    pub draining_since: Option<Time>,
 }
 
 /// Calls of one span that ended because it went out of service.
@@ -56,6 +58,8 @@ pub struct HeldView {
     pub leaving: u32,
     /// All its endpoints.
     pub endpoints: u32,
+    /// Since when there are some of them.
+    pub since: Option<Time>,
 }
 
 impl Core {
@@ -115,6 +119,7 @@ impl Core {
         view.alarms = coordinator.alarms().collect();
         view.unanswering = lead.unanswering();
         view.draining = self.draining;
+        view.draining_since = coordinator.leaving_since();
         Progress::Done
     }
 
@@ -132,7 +137,8 @@ impl Core {
             }
             _ => {
                 let endpoints = self.plan.topology.endpoints_of(Facility::Span(span)).count;
-                view.held.push(HeldView { span, blocked, leaving, endpoints });
+                let since = lead.coordinator().held_since(span);
+                view.held.push(HeldView { span, blocked, leaving, endpoints, since });
             }
         }
     }

@@ -123,8 +123,8 @@ impl Core {
                 Outcome::Deleted(None)
             }
         };
-        self.note_idle(turn, endpoint);
-        self.note_calls(turn);
+        self.note_idle(endpoint);
+        self.note_calls();
         Ok(outcome)
     }
 
@@ -188,7 +188,7 @@ impl Core {
                 }
             }
             Indication::Defect { facility, defect, present, at_once } => {
-                self.note_defect(turn, facility, defect, present, at_once);
+                self.note_defect(facility, defect, present, at_once);
             }
             Indication::Event { endpoint, connection, event, parameters } => {
                 self.event_seen(turn, endpoint, connection, event, parameters);

@@ -23,12 +23,15 @@ mod lead_view;
 mod media;
 mod notify;
 mod operator;
+mod orders;
 mod outside;
 mod own;
 mod performance;
 mod receive;
 mod reports;
 mod respond;
+#[cfg(test)]
+mod second;
 mod settle;
 
 pub use announce::Announcement;
@@ -56,6 +59,7 @@ use everywhere::Shares;
 use handed::Handed;
 use jobs::Jobs;
 use lead::Lead;
+use orders::{Order, Orders};
 use reports::Reports;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -97,6 +101,7 @@ pub struct Core {
     shares: Shares,
     announcements: Announcements,
     repeats: Repeats,
+    orders: Orders,
     reports: Reports,
     /// The restart coordinator, on the lead core.
     lead: Option<Box<Lead>>,
@@ -152,6 +157,7 @@ impl Core {
             shares: Shares::new(),
             announcements: Announcements::new(),
             repeats: Repeats::new(),
+            orders: Orders::new(limits.slice),
             reports: Reports::new(plan.topology.len()),
             lead,
             draining: false,
@@ -196,6 +202,7 @@ impl Core {
     /// Everything that is due: deadlines, the card's indications, the next slice of work over many endpoints.
     pub fn handle_time<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>) {
         self.send_unsent(turn);
+        self.handle_orders(turn);
         self.handle_card(turn);
         self.handle_jobs_due(turn);
         self.answer_repeats(turn);
@@ -210,7 +217,7 @@ impl Core {
 
     /// When to call [`Core::handle_time`] at the latest; a time in the past while sliced work goes on.
     pub fn deadline(&self) -> Time {
-        if self.shares.working() {
+        if self.shares.working() || !self.orders.is_done() {
             return Time::ZERO;
         }
         let lead = self.lead.as_ref().map_or(Time::NEVER, |lead| lead.deadline());
@@ -336,25 +343,24 @@ impl Core {
             Envelope::Join { job, endpoint, connection, other } => self.handle_join(turn, (from, job), endpoint, connection, other),
             Envelope::TakeDown { endpoint, connection } => self.handle_take_down(turn, endpoint, connection),
             Envelope::Confirm { agent, low, high } => self.confirm_here(turn.now, agent, low, high),
-            Envelope::Service { range, service } => self.handle_service(turn, range, service),
-            // Envelopes of one core come in order, and a service state is applied when it comes.
-            Envelope::Settle { states } => self.confirm_states(states),
+            Envelope::Service { range, service } => self.order(turn, Order::Service(range, service)),
+            Envelope::Settle { states } => self.order(turn, Order::Settle(states)),
             Envelope::Settled { states } => self.lead_settled(turn, from, states),
-            Envelope::Announce(announcement) => self.handle_announcement(turn, announcement),
+            Envelope::Announce(announcement) => self.order(turn, Order::Announce(announcement)),
             Envelope::Trigger { endpoint, source } => self.lead_trigger(turn, endpoint, source),
             Envelope::Unreachable { id, to } => self.note_unreachable(id, to),
-            Envelope::Unanswered { endpoint } => self.lead_unanswered(turn.now, endpoint),
+            Envelope::Unanswered { range } => self.lead_unanswered(turn.now, range),
             Envelope::Activity { endpoint } => self.lead_activity(turn.now, endpoint),
-            Envelope::Disconnected { range } => self.handle_disconnected(range),
+            Envelope::Disconnected { range } => self.order(turn, Order::Disconnected(range)),
             Envelope::Entity { range, agent, port } => self.lead_entity(turn, range, agent, port),
             Envelope::Calls { count } => self.lead_calls(turn, from, count),
             Envelope::Idle { range } => self.lead_idle(turn, range),
             Envelope::Lost { span, count, reason } => self.lead_lost(span, count, reason),
             Envelope::Defect { facility, defect, on, at_once } => self.lead_defect(turn, facility, defect, on, at_once),
-            Envelope::NotifiedEntity { pattern, agent, port } => self.handle_notified_entity(&pattern, agent, port),
+            Envelope::NotifiedEntity { pattern, agent, port } => self.order(turn, Order::NotifiedEntity { pattern, agent, port }),
             Envelope::Drain { on } => {
                 self.draining = on;
-                self.note_calls(turn);
+                self.note_calls();
             }
         }
     }

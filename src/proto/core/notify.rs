@@ -111,7 +111,7 @@ impl Core {
 
     /// Sends the Notify of `endpoint`, unless something else has to come before it: then it waits for that.
     fn send_notify(&mut self, now: Time, endpoint: EndpointIndex) {
-        // It waits until the agent knows of the restart or the disconnect (G-DIS-13); `handle_announcement` comes back to it.
+        // It waits until the agent knows of the restart or the disconnect (G-DIS-13); `apply_announcement` comes back to it.
         if self.is_disconnected(endpoint) {
             return;
         }
@@ -168,7 +168,7 @@ impl Core {
                 self.counters.add(Counter::NotifiesLost);
             }
         }
-        self.note_unanswered(turn, endpoint);
+        self.note_unanswered(endpoint);
     }
 }
 

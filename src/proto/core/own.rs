@@ -101,7 +101,7 @@ impl Core {
                     self.counters.add(Counter::OwnLost);
                     match Purpose::unpack(user) {
                         Purpose::Restart(number) => self.restart_unanswered(turn, number),
-                        Purpose::Delete(endpoint) => self.note_unanswered(turn, endpoint),
+                        Purpose::Delete(endpoint) => self.note_unanswered(endpoint),
                         Purpose::Notify(endpoint) => self.notify_lost(turn, endpoint, id),
                     }
                 }

@@ -1,56 +1,81 @@
-//! Changes of notified entities, reported to the lead core: one bit for each endpoint whose entity is to be reported. What is reported
-//! is the entity at the time of sending, so that a lead core that stands still costs no memory and hears of the newest one only.
+//! What a core has to tell the lead core about its endpoints and spans: the newest of each, not every change. Kept as one bit for each
+//! endpoint, one sum for each span and one state for each defect, and read when it is sent, so that a lead core that stands still costs
+//! no memory and hears what is true when it goes on.
 //!
 //! A confirmation of service states ([`Envelope::Settled`]) goes behind the reports that the states caused.
 
 use super::envelope::Envelope;
 use super::outside::{Frames, Outside, Turn};
 use super::{Core, UNSENT_RETRY};
+use crate::proto::aggregate::EndpointSet;
 use crate::proto::base::{AgentId, EndpointIndex, EndpointRange};
+use crate::proto::endpoint::{EntityId, RestartMethod};
+use crate::proto::trunk::{Defect, Facility, SpanIndex};
+use std::collections::BTreeMap;
 
 /// What is to be reported.
 pub(super) struct Reports {
-    /// By endpoint of the plan.
-    bits: Vec<u64>,
-    count: u32,
-    /// No endpoint below is to be reported.
-    first: u32,
+    /// Endpoints that may have lost their last connection while they leave.
+    idle: EndpointSet,
+    /// Endpoints with a command that nobody answered.
+    unanswered: EndpointSet,
+    /// Endpoints whose notified entity changed.
+    entities: EndpointSet,
+    /// Connections lost, by span and reason.
+    lost: BTreeMap<(SpanIndex, u16), u32>,
+    /// What cards saw last: come or gone, and whether it counts at once.
+    defects: BTreeMap<(Facility, Defect), (bool, bool)>,
+    /// The number of calls changed while the gateway drains.
+    calls: bool,
     /// So many service states are to be confirmed.
     settled: Option<u64>,
 }
 
+/// What is reported of endpoints.
+#[derive(Clone, Copy)]
+enum About {
+    Idle,
+    Unanswered,
+    Entity,
+}
+
+/// A report about one endpoint; neighbours with the same one share an envelope.
+#[derive(Clone, Copy, PartialEq)]
+enum Said {
+    Idle,
+    Unanswered,
+    /// The agent and port that its entity stands for; port 0: the provisioned addresses.
+    Entity(AgentId, u16),
+}
+
+/// Why nothing more is sent now.
+struct Full;
+
 impl Reports {
     pub fn new(endpoints: u32) -> Reports {
-        Reports { bits: vec![0; endpoints.div_ceil(64) as usize], count: 0, first: 0, settled: None }
-    }
-
-    fn contains(&self, endpoint: u32) -> bool {
-        self.bits.get(endpoint as usize / 64).is_some_and(|word| word & 1 << (endpoint % 64) != 0)
-    }
-
-    fn set(&mut self, endpoint: u32, on: bool) {
-        if self.contains(endpoint) == on {
-            return;
-        }
-        let Some(word) = self.bits.get_mut(endpoint as usize / 64) else { return };
-        *word ^= 1 << (endpoint % 64);
-        if on {
-            self.first = if self.count == 0 { endpoint } else { self.first.min(endpoint) };
-            self.count += 1;
-        } else {
-            self.count -= 1;
+        let none = EndpointSet::new(endpoints);
+        Reports {
+            idle: none.clone(),
+            unanswered: none.clone(),
+            entities: none,
+            lost: BTreeMap::new(),
+            defects: BTreeMap::new(),
+            calls: false,
+            settled: None,
         }
     }
 
-    /// The first endpoint to be reported.
-    fn next(&mut self) -> Option<u32> {
-        if self.count == 0 {
-            return None;
+    fn about(&mut self, about: About) -> &mut EndpointSet {
+        match about {
+            About::Idle => &mut self.idle,
+            About::Unanswered => &mut self.unanswered,
+            About::Entity => &mut self.entities,
         }
-        let mut words = self.bits.iter().enumerate().skip(self.first as usize / 64);
-        let (place, word) = words.find(|(_, word)| **word != 0)?;
-        self.first = place as u32 * 64 + word.trailing_zeros();
-        Some(self.first)
+    }
+
+    fn is_empty(&self) -> bool {
+        let endpoints = self.idle.is_empty() && self.unanswered.is_empty() && self.entities.is_empty();
+        endpoints && self.lost.is_empty() && self.defects.is_empty() && !self.calls && self.settled.is_none()
     }
 }
 
@@ -58,7 +83,7 @@ impl Core {
     /// The notified entity of this endpoint is to be reported.
     pub(super) fn report_entity(&mut self, endpoint: EndpointIndex) {
         if self.calls.endpoints.owns(endpoint) {
-            self.reports.set(endpoint.0, true);
+            self.reports.entities.insert(endpoint);
         }
     }
 
@@ -67,112 +92,142 @@ impl Core {
         self.reports.settled = self.reports.settled.max(Some(states));
     }
 
-    /// Sends what there is room for, a slice of it at most. True: something was sent to this core itself.
-    pub(super) fn send_reports<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>) -> bool {
-        let lead = self.plan.lead();
-        let mut left = self.plan.limits.slice.max(1);
-        let mut sent = false;
-        while let Some(first) = self.reports.next() {
-            let Some((agent, port)) = self.entity_of(EndpointIndex(first)) else {
-                self.reports.set(first, false);
-                continue;
-            };
-            if left == 0 {
-                self.unsent_retry = turn.now;
-                return sent;
-            }
-            left -= 1;
-            let joins = |next: &u32| self.reports.contains(*next) && self.entity_of(EndpointIndex(*next)) == Some((agent, port));
-            let count = (first..).take_while(joins).count() as u32;
-            let range = EndpointRange { first, count };
-            if !self.report(turn, Envelope::Entity { range, agent, port }) {
-                return false;
-            }
-            sent = lead == self.id;
-            range.iter().for_each(|endpoint| self.reports.set(endpoint.0, false));
+    /// A command that `endpoint` sent was not answered by any address of its notified entity (G-DIS-01, G-RTX-14).
+    pub(super) fn note_unanswered(&mut self, endpoint: EndpointIndex) {
+        if self.said(About::Unanswered, endpoint).is_some() {
+            self.reports.unanswered.insert(endpoint);
         }
-        if let Some(states) = self.reports.settled
-            && self.report(turn, Envelope::Settled { states })
-        {
-            self.reports.settled = None;
-            sent = lead == self.id;
-        }
-        sent
     }
 
-    fn report<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, envelope: Envelope) -> bool {
+    /// The number of calls up here changed: the lead core is told while some endpoints are leaving.
+    pub(super) fn note_calls(&mut self) {
+        self.reports.calls |= self.draining;
+    }
+
+    /// Connections of a span were lost.
+    pub(super) fn note_lost(&mut self, span: SpanIndex, count: u32, reason: u16) {
+        let sum = self.reports.lost.entry((span, reason)).or_default();
+        *sum = sum.saturating_add(count);
+    }
+
+    /// An endpoint that is leaving may have lost its last connection (G-RSI-03).
+    pub(super) fn note_idle(&mut self, endpoint: EndpointIndex) {
+        if self.said(About::Idle, endpoint).is_some() {
+            self.reports.idle.insert(endpoint);
+        }
+    }
+
+    /// A card of this core saw the line.
+    pub(super) fn note_defect(&mut self, facility: Facility, defect: Defect, on: bool, at_once: bool) {
+        self.reports.defects.insert((facility, defect), (on, at_once));
+    }
+
+    /// Sends what there is room for, a slice of it at most. True: something was sent to this core itself.
+    pub(super) fn send_reports<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>) -> bool {
+        if self.reports.is_empty() {
+            return false;
+        }
+        let before = self.to_self.len();
+        let mut left = self.plan.limits.slice.max(1);
+        if self.send_all_reports(turn, &mut left).is_err() {
+            let retry = if left == 0 { turn.now } else { turn.now + UNSENT_RETRY };
+            self.unsent_retry = self.unsent_retry.min(retry);
+        }
+        self.to_self.len() > before
+    }
+
+    fn send_all_reports<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, left: &mut u32) -> Result<(), Full> {
+        while let Some((&(facility, defect), &(on, at_once))) = self.reports.defects.first_key_value() {
+            self.report(turn, left, Envelope::Defect { facility, defect, on, at_once })?;
+            self.reports.defects.pop_first();
+        }
+        while let Some((&(span, reason), &count)) = self.reports.lost.first_key_value() {
+            self.report(turn, left, Envelope::Lost { span, count, reason })?;
+            self.reports.lost.pop_first();
+        }
+        for about in [About::Idle, About::Unanswered, About::Entity] {
+            self.send_about(turn, left, about)?;
+        }
+        if self.reports.calls {
+            let count = self.calls.endpoints.connections.count();
+            self.report(turn, left, Envelope::Calls { count })?;
+            self.reports.calls = false;
+        }
+        if let Some(states) = self.reports.settled {
+            self.report(turn, left, Envelope::Settled { states })?;
+            self.reports.settled = None;
+        }
+        Ok(())
+    }
+
+    fn send_about<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, left: &mut u32, about: About) -> Result<(), Full> {
+        let mut from = 0;
+        while let Some(first) = self.reports.about(about).next(from) {
+            let Some(said) = self.said(about, first) else {
+                // It is not true any more.
+                self.reports.about(about).remove(first);
+                continue;
+            };
+            from = first.0;
+            let same = |core: &mut Core, next| core.reports.about(about).contains(next) && core.said(about, next) == Some(said);
+            let count = (first.0..).take_while(|&next| same(self, EndpointIndex(next))).count() as u32;
+            let range = EndpointRange { first: first.0, count };
+            self.report(turn, left, said.envelope(range))?;
+            self.reports.about(about).remove_range(range);
+        }
+        Ok(())
+    }
+
+    fn report<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, left: &mut u32, envelope: Envelope) -> Result<(), Full> {
+        *left = left.checked_sub(1).ok_or(Full)?;
         let lead = self.plan.lead();
         if lead == self.id {
             self.to_self.push_back(envelope);
-            return true;
+            return Ok(());
         }
-        let sent = turn.out.forward(lead, envelope);
-        if !sent {
-            self.unsent_retry = self.unsent_retry.min(turn.now + UNSENT_RETRY);
-        }
-        sent
+        if turn.out.forward(lead, envelope) { Ok(()) } else { Err(Full) }
     }
 
-    /// The agent and port that the entity of an endpoint stands for; port 0: the provisioned addresses.
-    fn entity_of(&self, endpoint: EndpointIndex) -> Option<(AgentId, u16)> {
+    /// What is to be reported of an endpoint as it is now.
+    fn said(&self, about: About, endpoint: EndpointIndex) -> Option<Said> {
         let state = self.calls.endpoints.get(endpoint)?;
-        let named = self.calls.endpoints.entities.get(state.entity).map(|(agent, port, _)| (agent, port));
-        Some(named.unwrap_or((state.provisioned, 0)))
+        match about {
+            About::Idle => {
+                let leaves = state.service.method == RestartMethod::Graceful;
+                (leaves && state.connection_slots().next().is_none()).then_some(Said::Idle)
+            }
+            About::Unanswered => (state.service.in_service && !self.is_disconnected(endpoint)).then_some(Said::Unanswered),
+            About::Entity => {
+                let named = self.calls.endpoints.entities.get(state.entity).map(|(agent, port, _)| (agent, port));
+                let (agent, port) = match (named, state.entity, state.source) {
+                    (Some(named), ..) => named,
+                    // The agent heard last from that address has it before its others.
+                    (None, EntityId::SOURCE, Some((agent, from))) => (agent, from.port()),
+                    _ => (state.provisioned, 0),
+                };
+                Some(Said::Entity(agent, port))
+            }
+        }
+    }
+}
+
+impl Said {
+    fn envelope(self, range: EndpointRange) -> Envelope {
+        match self {
+            Said::Idle => Envelope::Idle { range },
+            Said::Unanswered => Envelope::Unanswered { range },
+            Said::Entity(agent, port) => Envelope::Entity { range, agent, port },
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Boot, exercise};
+    use super::super::second::{Ring, say, second_core};
     use super::*;
-    use crate::proto::base::{CoreId, Counters, FrameRef, Time};
-    use crate::proto::endpoint::EntityId;
-    use crate::proto::trunk::{FacilityKind, FacilityPlan};
-    use std::net::SocketAddr;
-    use std::sync::Arc;
-
-    struct NoFrames;
-
-    impl Frames for NoFrames {
-        type Datagram<'a> = &'a [u8];
-
-        fn read(&self, _: FrameRef) -> Option<(&[u8], super::super::Origin)> {
-            None
-        }
-    }
-
-    /// A way out with room for so many envelopes.
-    #[derive(Default)]
-    struct Ring {
-        room: usize,
-        told: Vec<Envelope>,
-    }
-
-    impl Outside for Ring {
-        fn transmit(&mut self, _: SocketAddr, _: u8, _: impl FnOnce(&mut [u8]) -> usize) -> bool {
-            false
-        }
-
-        fn forward(&mut self, _: CoreId, envelope: Envelope) -> bool {
-            let fits = self.told.len() < self.room;
-            if fits {
-                self.told.push(envelope);
-            }
-            fits
-        }
-
-        fn release(&mut self, _: FrameRef) {}
-    }
-
-    /// The second of two cores, which owns the second of two T1s; the first one is the lead core.
-    fn second_core() -> Core {
-        let t1 = |unit| FacilityPlan { kind: FacilityKind::T1, unit, common_channel: false };
-        let mut plan = exercise::plan(&[t1(1), t1(2)], 8, 8, 1000).unwrap();
-        (plan.cores, plan.owners) = (2, vec![CoreId(0), CoreId(1)]);
-        let card = Box::new(exercise::card(&plan, [192, 0, 2, 10].into(), 8, 1));
-        let (plan, settings, counters) = (Arc::new(plan), Arc::new(exercise::settings()), Arc::new(Counters::new()));
-        Core::new(Boot { core: CoreId(1), plan, settings, counters, card, seed: 1, now: Time::ZERO })
-    }
+    use crate::proto::base::{AgentId, Time};
+    use crate::proto::core::announce::Stage;
+    use crate::proto::endpoint::Service;
 
     fn name(core: &mut Core, endpoint: EndpointIndex, port: u16) {
         let endpoints = &mut core.calls.endpoints;
@@ -186,24 +241,23 @@ mod tests {
     /// only then are service states confirmed.
     #[test]
     fn changes_of_entities_do_not_pile_up_before_a_stalled_lead_core() {
-        let mut core = second_core();
+        let mut core = second_core(|_| {});
         let range = core.calls.endpoints.ranges().next().unwrap();
         let mut ring = Ring::default();
         for round in 0..1000 {
             for endpoint in range.iter() {
                 name(&mut core, endpoint, 3000 + round % 3);
             }
-            let mut turn = Turn { now: Time::ZERO, frames: &NoFrames, out: &mut ring };
-            core.handle_envelope(&mut turn, CoreId(0), Envelope::Settle { states: u64::from(round) });
+            ring.tell(&mut core, Envelope::Settle { states: u64::from(round) });
         }
         let last = EndpointIndex(range.first + range.count - 1);
         core.calls.endpoints.set_entity(last, EntityId::SOURCE);
         core.note_entity(last, true);
-        assert_eq!((core.unsent.len(), core.to_self.len(), core.reports.count), (0, 0, range.count));
+        assert_eq!((core.unsent.len(), core.to_self.len(), core.reports.entities.count()), (0, 0, range.count));
         assert!(core.deadline() <= Time::ZERO + UNSENT_RETRY);
         for room in 1..=3 {
             ring.room = room;
-            core.handle_time(&mut Turn { now: Time::ZERO + UNSENT_RETRY, frames: &NoFrames, out: &mut ring });
+            ring.turn(&mut core, UNSENT_RETRY);
             assert_eq!(ring.told.len(), room);
         }
         let told: Vec<_> = ring.told.iter().map(|envelope| format!("{envelope:?}")).collect();
@@ -211,6 +265,47 @@ mod tests {
         assert!(told[0].contains(&format!("first: {first}, count: {most}")) && told[0].contains("port: 3000"), "{told:?}");
         assert!(told[1].contains(&format!("first: {last}, count: 1")) && told[1].contains("port: 0"), "{told:?}");
         assert!(told[2].contains("Settled { states: 999 }"), "{told:?}");
-        assert_eq!((core.reports.count, core.reports.settled), (0, None));
+        assert!(core.reports.is_empty());
+    }
+
+    /// Whatever happens while the lead core stands still: it takes no more memory the longer it lasts, and nothing is lost.
+    #[test]
+    fn what_happens_does_not_pile_up_before_a_stalled_lead_core() {
+        let mut core = second_core(|_| {});
+        let range = core.calls.endpoints.ranges().next().unwrap();
+        let span = core.plan.topology.span_of(EndpointIndex(range.first)).unwrap();
+        let mut ring = Ring::default();
+        for stage in [Stage::Sent, Stage::Acknowledged] {
+            ring.tell(&mut core, say(RestartMethod::Restart, stage));
+        }
+        let leaving = Service { in_service: true, refusal: 501, method: RestartMethod::Graceful, reason: 901 };
+        ring.tell(&mut core, Envelope::Drain { on: true });
+        for round in 0..1000 {
+            ring.tell(&mut core, Envelope::Service { range, service: leaving });
+            core.note_defect(Facility::Span(span), Defect::LossOfSignal, round % 2 == 0, false);
+            core.note_defect(Facility::Span(span), Defect::Ais, true, true);
+            core.note_lost(span, 2, 905);
+            core.note_calls();
+            range.iter().for_each(|endpoint| core.note_unanswered(endpoint));
+            ring.turn(&mut core, UNSENT_RETRY);
+        }
+        assert_eq!((core.unsent.len(), core.to_self.len(), ring.told.len()), (0, 0, 0));
+        // The last endpoint comes back into service meanwhile.
+        let last = EndpointRange { first: range.first + range.count - 1, count: 1 };
+        ring.tell(&mut core, Envelope::Service { range: last, service: Service { method: RestartMethod::Restart, reason: 0, ..leaving } });
+        ring.room = 100;
+        ring.turn(&mut core, UNSENT_RETRY);
+        let mut told: Vec<_> = ring.told.iter().map(|envelope| format!("{envelope:?}")).collect();
+        told.sort();
+        let expected = [
+            "Calls { count: 0 }".to_owned(),
+            format!("Defect {{ facility: Span(SpanIndex({})), defect: Ais, on: true, at_once: true }}", span.0),
+            format!("Defect {{ facility: Span(SpanIndex({})), defect: LossOfSignal, on: false, at_once: false }}", span.0),
+            format!("Idle {{ range: EndpointRange {{ first: {}, count: {} }} }}", range.first, range.count - 1),
+            format!("Lost {{ span: SpanIndex({}), count: 2000, reason: 905 }}", span.0),
+            format!("Unanswered {{ range: EndpointRange {{ first: {}, count: {} }} }}", range.first, range.count),
+        ];
+        assert_eq!(told, expected);
+        assert!(core.reports.is_empty());
     }
 }

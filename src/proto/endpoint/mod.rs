@@ -111,6 +111,8 @@ pub struct Endpoint {
     pub announcement: Announcement,
     /// Whether it is disconnected (RFC 3435 4.3): its agent did not answer, and has not confirmed since that it knows.
     pub disconnected: bool,
+    /// Since when; only meaningful while it is.
+    pub disconnected_at: Time,
     /// Whom it notifies.
     pub entity: EntityId,
     /// The agent it notifies until told otherwise.
@@ -135,6 +137,7 @@ impl Endpoint {
             leaves_at: None,
             announcement: Announcement::default(),
             disconnected: false,
+            disconnected_at: Time::NEVER,
             entity: EntityId::PROVISIONED,
             provisioned,
             domain: 0,
@@ -150,11 +153,17 @@ impl Endpoint {
         self.connections.into_iter().filter(|&slot| slot != NO_CONNECTION)
     }
 
-    /// The seconds after which it leaves service, as a graceful RestartInProgress sent at `now` would say; 0 when it does not, or
-    /// leaves with its last connection.
-    pub fn leaves_in(&self, now: Time) -> u32 {
-        match self.leaves_at {
-            Some(at) if self.service.method == RestartMethod::Graceful => at.since(now).as_secs_f64().round() as u32,
+    /// The method that describes it, as a RestartInProgress sent now would say.
+    pub fn method(&self) -> RestartMethod {
+        if self.disconnected && self.service.in_service { RestartMethod::Disconnected } else { self.service.method }
+    }
+
+    /// The delay such a RestartInProgress would carry at `now`, in seconds: after how many it leaves service, or for how many it was
+    /// disconnected; 0 when it says neither, or the endpoint leaves with its last connection.
+    pub fn delay(&self, now: Time) -> u32 {
+        match (self.method(), self.leaves_at) {
+            (RestartMethod::Disconnected, _) => now.since(self.disconnected_at).as_secs() as u32,
+            (RestartMethod::Graceful, Some(at)) => at.since(now).as_secs_f64().round() as u32,
             _ => 0,
         }
     }

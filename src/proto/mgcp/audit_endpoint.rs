@@ -43,8 +43,8 @@ pub fn write(calls: &Calls, now: Time, writer: &mut Writer<'_>, command: &Comman
                 });
                 writer.end_line();
             }
-            Code::RM => writer.parameter(Code::RM, state.service.method.keyword().as_bytes()),
-            Code::RD => writer.parameter_number(Code::RD, u64::from(state.leaves_in(now))),
+            Code::RM => writer.parameter(Code::RM, state.method().keyword().as_bytes()),
+            Code::RD => writer.parameter_number(Code::RD, u64::from(state.delay(now))),
             Code::E => writer.parameter_reason(state.service.reason, None, reason_text(state.service.reason)),
             Code::PL => package_list(writer, calls.channel_kind(endpoint)),
             Code::MD => writer.parameter_number(Code::MD, calls.plan.limits.datagram.into()),

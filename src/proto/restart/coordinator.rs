@@ -40,8 +40,14 @@ pub struct Coordinator {
     pub(super) dirty: EndpointSet,
     /// Endpoints that are to be out of service.
     pub(super) is_out: EndpointSet,
+    /// Endpoints of blocks that are not announced yet which have no connection.
+    pub(super) idle: EndpointSet,
     /// Endpoints that went out of service, perhaps only for a moment, and of which neither forced nor restart was said since.
     pub(super) lost: EndpointSet,
+    /// For each span: how many endpoints operators hold out of service, or take out of it, and since when there are some.
+    pub(super) held: Box<[(u32, Time)]>,
+    /// Since when the gateway drains.
+    pub(super) drained: Option<Time>,
     pub(super) groups: Vec<Group>,
     /// Announcements of all groups under way.
     pub(super) outstanding: u32,
@@ -94,6 +100,10 @@ pub(super) struct Block {
     pub(super) over: bool,
     /// Endpoints that are leaving by it, and one more while it is being carried out. It ends with the last.
     pub(super) live: u32,
+    /// Of those, how many have no connection, until it is announced; then `None`.
+    pub(super) idle: Option<u32>,
+    /// An owner has told of some of them.
+    pub(super) reported: bool,
 }
 
 /// Endpoints that share a notified entity.
@@ -139,7 +149,10 @@ impl Coordinator {
             ledger: Ledger::new(endpoints),
             dirty: EndpointSet::new(endpoints),
             is_out: EndpointSet::new(endpoints),
+            idle: EndpointSet::new(endpoints),
             lost: EndpointSet::new(endpoints),
+            held: vec![(0, Time::NEVER); topology.spans().len()].into(),
+            drained: None,
             groups: Vec::new(),
             outstanding: 0,
             held_back: false,
@@ -177,8 +190,8 @@ impl Coordinator {
             }
             Event::Block { selection, how } => self.block(now, selection, how),
             Event::Unblock { selection } => self.jobs.push_back(Job::over_selection(What::Unblock, selection)),
-            Event::Drain => self.set_draining(true),
-            Event::Undrain => self.set_draining(false),
+            Event::Drain => self.set_draining(now, true),
+            Event::Undrain => self.set_draining(now, false),
             Event::Shutdown => self.shut_down(now),
             Event::Group { endpoints, group } => self.jobs.push_back(Job::over(What::Group(group), endpoints)),
             Event::Forms { group, forms } => {
@@ -191,8 +204,8 @@ impl Coordinator {
                 }
             }
             Event::Idle { endpoints } => {
-                // Owners tell it of every endpoint that leaves; only blocks without a limit wait for it.
-                if self.blocks.values().any(|block| block.until.is_none()) {
+                // Owners tell it of every endpoint that leaves; blocks with a limit wait for it only until they are announced.
+                if self.blocks.values().any(|block| block.until.is_none() || block.idle.is_some()) {
                     self.jobs.push_back(Job::over(What::Idle, endpoints));
                 }
             }
@@ -210,12 +223,15 @@ impl Coordinator {
 
     /// The next order, `None` when there is none now. After a `None` with [`Coordinator::deadline`] passed, more work is left.
     pub fn poll(&mut self, now: Time) -> Option<Action> {
-        let slice = self.settings.slice.max(1);
-        let mut done = 0;
-        while self.out.is_empty() && done < slice {
-            match self.work(now, slice) {
+        self.poll_within(now, &mut self.settings.slice.max(1))
+    }
+
+    /// The same for several polls that share a number of endpoints to look at, about.
+    pub fn poll_within(&mut self, now: Time, budget: &mut u32) -> Option<Action> {
+        while self.out.is_empty() && *budget > 0 {
+            match self.work(now, self.settings.slice.max(1)) {
                 0 => break,
-                more => done += more,
+                done => *budget = budget.saturating_sub(done),
             }
         }
         self.out.pop_front()
@@ -257,6 +273,7 @@ impl Coordinator {
         if self.flush_at <= now {
             self.flush_at = Time::NEVER;
             self.power_on = None;
+            self.blocks.values_mut().for_each(|block| block.idle = None);
             self.sweep = Sweep::Retract;
             return 1;
         }
@@ -318,15 +335,16 @@ impl Coordinator {
             BlockHow::Graceful(delay) => {
                 self.blocks_made = self.blocks_made.wrapping_add(1);
                 let until = (delay > Duration::ZERO).then(|| now + delay);
-                self.blocks.insert(self.blocks_made, Block { selection, until, over: false, live: 1 });
+                self.blocks.insert(self.blocks_made, Block { selection, until, over: false, live: 1, idle: Some(0), reported: false });
                 Admin::Leaving(self.blocks_made)
             }
         };
         self.jobs.push_back(Job::over_selection(What::Block(admin), selection));
     }
 
-    fn set_draining(&mut self, draining: bool) {
+    fn set_draining(&mut self, now: Time, draining: bool) {
         self.draining = draining;
+        self.drained = draining.then(|| self.drained.unwrap_or(now));
         self.look_at_all();
     }
 

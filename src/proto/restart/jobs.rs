@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::coordinator::Coordinator;
+use super::coordinator::{Block, Coordinator};
 use super::ledger::Status;
 use super::service::{Admin, Next, Told, Want, next};
 use super::{Action, Activity, Handle, Outcome, RestartMethod};
@@ -109,8 +109,8 @@ impl Coordinator {
         };
         let mut orders = Orders::default();
         for endpoint in piece.iter().take_while(|endpoint| endpoint.0 < topology.len()) {
-            self.change(&job.what, endpoint);
-            self.look(endpoint, &mut orders);
+            self.change(now, &job.what, endpoint);
+            self.look(now, endpoint, &mut orders);
         }
         self.give(&mut orders);
         self.jobs.push_front(job);
@@ -121,12 +121,15 @@ impl Coordinator {
     fn finish(&mut self, now: Time, job: &Job) {
         // What has no connection leaves at once and not gracefully: which those are the owners say before anything is announced.
         let asks_owners = match job.what {
-            What::Block(admin) => self.ends_when_idle(admin),
+            What::Block(admin) => matches!(admin, Admin::Leaving(_)),
             What::Idle => true,
             _ => false,
         };
         if let What::Block(Admin::Leaving(number)) = job.what {
             self.drop_from_block(number);
+        }
+        if asks_owners {
+            self.end_idle_blocks();
         }
         // What is under way to an agent that is not to be told any more is put right at once.
         let misdirected = matches!(job.what, What::Group(_)) && !self.moved.is_empty();
@@ -134,27 +137,31 @@ impl Coordinator {
         self.schedule(now + if asks_owners { self.settings.merge.max(OWNERS_WITHIN) } else { merge });
     }
 
-    fn change(&mut self, what: &What, endpoint: EndpointIndex) {
+    fn change(&mut self, now: Time, what: &What, endpoint: EndpointIndex) {
         match *what {
             What::Look | What::Outcome(..) | What::Trigger(..) => {}
             What::Block(admin) => {
                 let idle = self.want_of(endpoint).is_out() && self.ends_when_idle(admin);
                 match self.admin_of(endpoint) {
                     Admin::Blocked => {}
-                    _ if idle => self.set_admin(endpoint, Admin::Blocked),
-                    _ => self.set_admin(endpoint, admin),
+                    _ if idle => self.set_admin(now, endpoint, Admin::Blocked),
+                    _ => self.set_admin(now, endpoint, admin),
+                }
+                if self.want_of(endpoint).is_out() {
+                    self.note_idle(endpoint, false);
                 }
             }
-            What::Unblock => self.set_admin(endpoint, Admin::Unblocked),
+            What::Unblock => self.set_admin(now, endpoint, Admin::Unblocked),
             What::Expire(number) => {
                 if self.admin_of(endpoint) == Admin::Leaving(number) {
-                    self.set_admin(endpoint, Admin::Blocked);
+                    self.set_admin(now, endpoint, Admin::Blocked);
                 }
             }
             What::Group(group) => self.regroup(endpoint, group),
             What::Idle => {
+                self.note_idle(endpoint, true);
                 if self.ends_when_idle(self.admin_of(endpoint)) {
-                    self.set_admin(endpoint, Admin::Blocked);
+                    self.set_admin(now, endpoint, Admin::Blocked);
                 }
             }
             What::CutOff(since, slot) => {
@@ -167,11 +174,11 @@ impl Coordinator {
     }
 
     /// Compares what the endpoint should be with what was ordered and said.
-    fn look(&mut self, endpoint: EndpointIndex, orders: &mut Orders) {
+    fn look(&mut self, now: Time, endpoint: EndpointIndex, orders: &mut Orders) {
         let mut want = self.truth(endpoint);
         if want.is_out() && self.ends_when_idle(self.admin_of(endpoint)) {
             // Its connections are gone, so it has nothing to wait for.
-            self.set_admin(endpoint, Admin::Blocked);
+            self.set_admin(now, endpoint, Admin::Blocked);
             want = self.truth(endpoint);
         }
         let Some(ordered) = self.want.get_mut(endpoint.0 as usize) else { return };
@@ -248,7 +255,7 @@ impl Coordinator {
     }
 
     /// Changes the administrative state and counts the endpoints of graceful blocks.
-    fn set_admin(&mut self, endpoint: EndpointIndex, admin: Admin) {
+    fn set_admin(&mut self, now: Time, endpoint: EndpointIndex, admin: Admin) {
         let Some(state) = self.admin.get_mut(endpoint.0 as usize) else { return };
         let old = std::mem::replace(state, admin);
         if let Admin::Leaving(number) = admin
@@ -257,7 +264,49 @@ impl Coordinator {
             block.live += 1;
         }
         if let Admin::Leaving(number) = old {
+            self.forget_idle(number, endpoint);
             self.drop_from_block(number);
+        }
+        self.note_held(now, endpoint, old != Admin::Unblocked, admin != Admin::Unblocked);
+    }
+
+    fn note_held(&mut self, now: Time, endpoint: EndpointIndex, was: bool, is: bool) {
+        let span = self.topology.span_of(endpoint).map_or(usize::MAX, |span| usize::from(span.0));
+        let Some((count, since)) = self.held.get_mut(span) else { return };
+        if is && *count == 0 {
+            *since = now;
+        }
+        *count = (*count + u32::from(is)).saturating_sub(u32::from(was));
+    }
+
+    /// An endpoint of a block that is not announced yet has no connection.
+    fn note_idle(&mut self, endpoint: EndpointIndex, by_owner: bool) {
+        if let Admin::Leaving(number) = self.admin_of(endpoint)
+            && let Some(Block { idle: Some(count), reported, .. }) = self.blocks.get_mut(&number)
+        {
+            *count += u32::from(!self.idle.contains(endpoint));
+            *reported |= by_owner;
+            self.idle.insert(endpoint);
+        }
+    }
+
+    fn forget_idle(&mut self, number: u32, endpoint: EndpointIndex) {
+        if self.idle.contains(endpoint)
+            && let Some(Block { idle: Some(count), .. }) = self.blocks.get_mut(&number)
+        {
+            *count -= 1;
+        }
+        self.idle.remove(endpoint);
+    }
+
+    /// A block with a limit that finds no call up has nothing to wait for: forced is all there is to say. When there are some, all its
+    /// endpoints are told graceful: forced for the others would cost a name for each.
+    fn end_idle_blocks(&mut self) {
+        let is_idle = |block: &Block| !block.over && block.reported && block.idle == Some(block.live);
+        while let Some((&number, block)) = self.blocks.iter_mut().find(|(_, block)| is_idle(block)) {
+            block.over = true;
+            let job = Job::over_selection(What::Expire(number), block.selection);
+            self.jobs.push_back(job);
         }
     }
 

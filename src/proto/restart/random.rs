@@ -308,14 +308,15 @@ impl World {
                 range.iter().for_each(|e| self.endpoints[e.0 as usize].group = group);
                 self.tell(Event::Group { endpoints: range, group });
             }
-            9 => {
+            // Whether nothing of a block is busy when it begins is no matter of chance here.
+            9 if range.iter().all(|e| !matches!(self.endpoints[e.0 as usize].ordered, Ordered::Until(_))) => {
                 for endpoint in range.iter() {
                     let ordered = &mut self.endpoints[endpoint.0 as usize].ordered;
                     *ordered = if *ordered == Ordered::WhileBusy { Ordered::Blocked } else { *ordered };
                 }
                 self.tell(Event::Idle { endpoints: range });
             }
-            10 => self.tell(Event::Disconnected { endpoints: range }),
+            9..=10 => self.tell(Event::Disconnected { endpoints: range }),
             _ => {
                 let activity = if self.rng.chance(500_000) { Activity::Command } else { Activity::Local };
                 self.tell(Event::Trigger { endpoint: EndpointIndex(endpoint), activity });

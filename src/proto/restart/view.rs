@@ -1,12 +1,12 @@
 //! What operators see: states of endpoints, alarms, announcements.
 
 use super::RestartMethod;
-use super::coordinator::Coordinator;
+use super::coordinator::{Coordinator, Phase};
 use super::ledger::{Announcement, Status};
 use super::service::{Admin, Want};
 use crate::proto::aggregate::Pattern;
 use crate::proto::base::{EndpointIndex, Time};
-use crate::proto::trunk::{Facility, Failure, Monitor, Performance};
+use crate::proto::trunk::{Facility, Failure, Monitor, Performance, SpanIndex};
 
 /// The states of one endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -111,9 +111,27 @@ impl Coordinator {
         })
     }
 
+    /// The group of an endpoint's notified entity.
+    pub fn group(&self, endpoint: EndpointIndex) -> u16 {
+        self.group.get(endpoint.0 as usize).copied().unwrap_or(0)
+    }
+
     /// The administrative state of an endpoint.
     pub fn admin(&self, endpoint: EndpointIndex) -> Admin {
         self.admin_of(endpoint)
+    }
+
+    /// Since when the gateway drains, or ends.
+    pub fn leaving_since(&self) -> Option<Time> {
+        match self.phase {
+            Phase::Leaving { started, .. } => Some(started),
+            _ => self.drained,
+        }
+    }
+
+    /// Since when operators hold endpoints of a span out of service, or take them out of it.
+    pub fn held_since(&self, span: SpanIndex) -> Option<Time> {
+        self.held.get(usize::from(span.0)).filter(|(count, _)| *count > 0).map(|(_, since)| *since)
     }
 
     /// How many places for announcements there are.

@@ -17,7 +17,7 @@ use super::topology::FacilityKind;
 use crate::proto::base::Time;
 
 /// What a card sees wrong with a facility.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Defect {
     /// No pulses (LOS).
     LossOfSignal,

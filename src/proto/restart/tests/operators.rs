@@ -8,9 +8,10 @@ fn a_graceful_block_with_a_delay_ends_forced() {
     let mut bench = Bench::up(T3_1);
     bench.block("ds/ds3-1/ds1-3/*", BlockHow::Graceful(Duration::from_secs(10)));
     assert_eq!(bench.services(), [(24, true, 501)]);
+    bench.run(200);
     assert_eq!(bench.said(), ["graceful ds/ds3-1/ds1-3/* RD 10 E 901"]);
     bench.answer_all(OK);
-    bench.run(9999);
+    bench.run(9799);
     assert_eq!(bench.said().len(), 0);
     bench.run(1);
     assert_eq!(bench.services(), [(24, false, 501)]);
@@ -42,6 +43,7 @@ fn a_graceful_block_is_revoked_by_cancel_graceful() {
     // Revoked before the answer: the agent may have seen it.
     bench.answer_all(OK);
     bench.block("ds/ds3-1/ds1-4/*", BlockHow::Graceful(Duration::from_secs(300)));
+    bench.run(200);
     bench.unblock("ds/ds3-1/ds1-4/*");
     assert_eq!(bench.said(), ["graceful ds/ds3-1/ds1-4/* RD 300 E 901", "cancel", "cancel-graceful ds/ds3-1/ds1-4/*"]);
 }
@@ -65,6 +67,57 @@ fn a_graceful_block_without_a_delay_ends_with_the_connections() {
     bench.run(200);
     assert_eq!(bench.said(), ["forced ds/ds1-1/24 E 901"]);
     assert_eq!(bench.coordinator.endpoint(EndpointIndex(23)).unwrap().admin, Admin::Blocked);
+}
+
+#[test]
+fn a_graceful_block_of_what_is_idle_is_told_forced_at_once() {
+    // G-RSI-03, G-RSI-08: there is nothing to wait for, and nobody is told twice.
+    let mut bench = Bench::up(T3_1);
+    let endpoints = bench.topology.endpoints_of(bench.facility("ds/ds3-1/ds1-3"));
+    bench.alarm("ds/ds3-1/ds1-4", true, true);
+    bench.run(200);
+    bench.answer_all(OK);
+    bench.log.clear();
+    bench.block("ds/ds3-1/ds1-[3-4]/*", BlockHow::Graceful(Duration::from_secs(10)));
+    bench.handle(Event::Idle { endpoints });
+    bench.run(20_000);
+    assert_eq!(bench.said(), ["forced ds/ds3-1/ds1-3/* E 901"]);
+    bench.answer_all(OK);
+    // One is busy: all are told that they leave, and go together.
+    let endpoints = bench.topology.endpoints_of(bench.facility("ds/ds3-1/ds1-5"));
+    bench.block("ds/ds3-1/ds1-5/*", BlockHow::Graceful(Duration::from_secs(10)));
+    bench.handle(Event::Idle { endpoints: EndpointRange { count: 23, ..endpoints } });
+    bench.run(200);
+    assert_eq!(bench.said(), ["graceful ds/ds3-1/ds1-5/* RD 10 E 901"]);
+    bench.answer_all(OK);
+    bench.handle(Event::Idle { endpoints });
+    bench.run(9700);
+    assert_eq!(bench.said().len(), 0);
+    bench.run(100);
+    assert_eq!(bench.said(), ["forced ds/ds3-1/ds1-5/* E 901"]);
+}
+
+#[test]
+fn operators_see_since_when_they_hold_something() {
+    let mut bench = Bench::up(T3_1);
+    let span = bench.topology.span_of(bench.endpoint("ds/ds3-1/ds1-3/1")).unwrap();
+    let since = |bench: &Bench| (bench.coordinator.held_since(span), bench.coordinator.leaving_since());
+    assert_eq!(since(&bench), (None, None));
+    bench.block("ds/ds3-1/ds1-3/1", BlockHow::Force);
+    let blocked = bench.now;
+    bench.run(1000);
+    bench.handle(Event::Drain);
+    let drained = bench.now;
+    bench.block("ds/ds3-1/ds1-3/2", BlockHow::Force);
+    bench.unblock("ds/ds3-1/ds1-3/1");
+    bench.handle(Event::Drain);
+    bench.run(1000);
+    assert_eq!(since(&bench), (Some(blocked), Some(drained)));
+    bench.unblock("ds/ds3-1/ds1-3/2");
+    bench.handle(Event::Undrain);
+    assert_eq!(since(&bench), (None, None));
+    bench.block("ds/ds3-1/*/*", BlockHow::Graceful(Duration::from_secs(10)));
+    assert_eq!(since(&bench).0, Some(bench.now));
 }
 
 #[test]
