@@ -110,7 +110,7 @@ impl Lines {
         });
     }
 
-    /// Runs the timers that are due.
+    /// Runs the timers that are due at `now`.
     fn handle_time(&mut self, now: Time) {
         let mut budget = POLL_MAX;
         while let Some(expired) = self.wheel.advance(now, &mut budget) {
@@ -359,14 +359,22 @@ impl Card for Lines {
     }
 
     fn poll(&mut self, now: Time) -> Option<Indication> {
-        self.handle_time(now);
         for _ in 0..POLL_MAX {
             if let Some(indication) = self.queue.pop_front() {
                 return Some(indication);
             }
-            match self.card.poll(now)? {
-                Indication::Line { endpoint, input } => self.handle_line(now, endpoint, input),
-                indication => return Some(indication),
+            match self.card.poll(now) {
+                Some(Indication::Line { endpoint, input, at }) => {
+                    // What was due before the line changed comes first.
+                    let at = at.min(now);
+                    self.handle_time(at);
+                    self.handle_line(at, endpoint, input);
+                }
+                Some(indication) => return Some(indication),
+                None => {
+                    self.handle_time(now);
+                    return self.queue.pop_front();
+                }
             }
         }
         None

@@ -187,6 +187,8 @@ pub enum Indication {
         endpoint: EndpointIndex,
         /// What.
         input: LineInput,
+        /// When, as the card saw it: durations of hooks are judged by this, so that a core that is late reads a wink as a wink.
+        at: Time,
     },
 }
 

@@ -261,3 +261,16 @@ fn a_reset_ends_everything_without_a_report() {
     span.lines.reset_line(span.now, E, true);
     assert_eq!(span.apply("ms/sup(addr(k0,5,s0))"), Ok(()));
 }
+
+/// The core was away for a second: the wink that came meanwhile is one all the same, for the card says when it saw the hooks.
+#[test]
+fn a_core_that_is_late_reads_a_wink_as_a_wink() {
+    let mut span = Span::of(ChannelKind::CasMf);
+    span.apply("ms/sup(addr(k0,5,5,5,s0))").unwrap();
+    span.now += Duration::from_secs(1);
+    while let Some(indication) = span.lines.poll(span.now) {
+        panic!("{indication:?}");
+    }
+    assert_eq!(span.state(), "sends-digits");
+    assert_eq!(span.seen(3_000), "oc(MS/sup) MS/ans T/as");
+}

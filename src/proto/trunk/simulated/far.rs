@@ -19,6 +19,8 @@ const fn ms(millis: u64) -> Duration {
 const REACTION: Duration = ms(100);
 /// A wink.
 const WINK: Duration = ms(200);
+/// A longer off-hook of the gateway is an answer.
+const WINK_MAX: Duration = ms(350);
 /// A flash.
 const FLASH: Duration = ms(500);
 /// A far end that hears no wink for so long sends its digits: the trunk has immediate start.
@@ -75,8 +77,9 @@ struct FarEnd {
     phase: Phase,
     /// Off-hook.
     off: bool,
-    /// What the gateway shows.
+    /// What the gateway shows, and since when.
     sees: LineState,
+    since: Time,
     listens: Option<DigitKind>,
     /// Digits to send, how, and how many are gone.
     digits: Digits,
@@ -102,6 +105,7 @@ impl FarEnd {
             phase: Phase::Idle,
             off: false,
             sees: LineState::OnHook,
+            since: Time::ZERO,
             listens: None,
             digits: Digits::NONE,
             digit_kind: DigitKind::Dtmf,
@@ -205,14 +209,15 @@ impl FarEnds {
             LineOrder::Show(state) => {
                 let before = std::mem::replace(&mut end.sees, state);
                 if before != state {
-                    self.see(now, endpoint, state);
+                    let lasted = now.since(std::mem::replace(&mut end.since, now));
+                    self.see(now, endpoint, state, lasted);
                 }
             }
         }
     }
 
-    /// What the gateway shows has changed.
-    fn see(&mut self, now: Time, endpoint: EndpointIndex, state: LineState) {
+    /// What the gateway shows has changed; what it showed before lasted so long.
+    fn see(&mut self, now: Time, endpoint: EndpointIndex, state: LineState, lasted: Duration) {
         let default = self.behaviour;
         let Some(end) = self.ends.get_mut(&endpoint) else { return };
         let behaviour = end.behaviour.unwrap_or(default);
@@ -229,6 +234,13 @@ impl FarEnds {
             (LineState::OnHook, Phase::Idle) if line => end.plan += 1,
             (LineState::OffHook, Phase::Idle) if !line && !end.off => self.called(now, endpoint, behaviour),
             (LineState::OffHook, Phase::Called(_)) => end.plan += u32::from(end.kind == ChannelKind::Operator),
+            // Both ends are on-hook: it is over, whatever it was.
+            (LineState::OnHook, Phase::Called(_) | Phase::Calling | Phase::Dialled) if !end.off => {
+                end.plan += 1;
+                end.phase = Phase::Idle;
+            }
+            // It has everything, or asks for more.
+            (LineState::OnHook, Phase::Dialled) if end.kind == ChannelKind::FeatureGroupD && lasted <= WINK_MAX => {}
             (LineState::OnHook, Phase::Called(_) | Phase::Dialled) => {
                 end.plan += 1;
                 let plan = end.plan;
@@ -293,7 +305,7 @@ impl FarEnds {
         {
             let Reverse((at, _, endpoint, step)) = self.steps.pop()?;
             if let Some(input) = self.take(at, endpoint, step) {
-                return Some(Indication::Line { endpoint, input });
+                return Some(Indication::Line { endpoint, input, at });
             }
         }
         None
@@ -304,13 +316,13 @@ impl FarEnds {
         let end = self.ends.get_mut(&endpoint)?;
         match step {
             Step::Show(plan, off) if plan == end.plan => {
+                if !off && end.sees == LineState::OnHook {
+                    end.phase = Phase::Idle;
+                }
                 if end.off == off {
                     return None;
                 }
                 end.off = off;
-                if !off && end.sees == LineState::OnHook {
-                    end.phase = Phase::Idle;
-                }
                 Some(LineInput::Hook(if off { Hook::Off } else { Hook::On }))
             }
             Step::NextDigit(plan) if plan == end.plan => {
