@@ -201,11 +201,13 @@ pub(super) fn expire(calls: &mut Calls, now: Time, slot: WatchSlot) {
     }
 }
 
-/// A requested event was detected: time-out signals stop, brief ones that wait are dropped (G-SIG-09, G-SIG-10).
+/// A requested event was detected: time-out signals stop, brief ones that wait are dropped (G-SIG-09, G-SIG-10). Those that end with their
+/// work go on: the wink a set-up waits for is an event too, and its `oc` is to follow (RFC 3064 5.3 C3 to C5).
 pub(super) fn stop_time_outs(calls: &mut Calls, now: Time, slot: WatchSlot) {
     let Some(watch) = calls.watches.get(slot) else { return };
+    let works = |signal: EventId| matches!(signal.signal().map(|traits| traits.class), Some(SignalClass::TimeOut { variable: true, .. }));
     for (n, signal) in watch.signals.into_iter().enumerate() {
-        if signal.is_some_and(|signal| matches!(signal.ending, Ending::TimeOut(_) | Ending::Pending)) {
+        if signal.is_some_and(|one| matches!(one.ending, Ending::TimeOut(_) | Ending::Pending) && !works(one.signal)) {
             stop(calls, now, slot, n);
         }
     }
