@@ -15,6 +15,7 @@ mod restart;
 mod settings;
 mod slow_card;
 mod transactions;
+mod trunks;
 
 use std::time::Duration;
 use tollgate::sim::{Layout, Reply, Setup, World};

@@ -53,6 +53,10 @@ failures! {
     NothingDone = "every call or every audit was refused",
     /// A connection was left at the end.
     ConnectionLeft = "connection left at the end",
+    /// A call over a trunk went otherwise than its far end did.
+    CallWrong = "call went otherwise than its far end did",
+    /// A trunk was not idle at the end, or has a connection.
+    LineLeft = "trunk not idle at the end",
 }
 
 /// The connection of the response to a CreateConnection, checked.

@@ -11,7 +11,7 @@
 //! by its inputs and the seed. Steady state allocates nothing.
 //!
 //! * [`transactions`]: identifiers, repeats, addresses. * [`calls`]: endpoints and calls. * [`check`]: what must be true.
-//! * [`answers`]: what the gateway is answered. * [`confirm`]: `K:`. * [`pattern`]: names.
+//! * [`answers`]: what the gateway is answered. * [`confirm`]: `K:`. * [`pattern`]: names. * [`trunks`]: calls over trunks that signal.
 
 pub mod answers;
 pub mod calls;
@@ -25,6 +25,7 @@ pub(crate) mod scripted;
 mod tests;
 pub mod text;
 pub mod transactions;
+pub mod trunks;
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -1,0 +1,167 @@
+//! Trunks with DTMF digits or dial pulses: DT; what comes in is of package D (RFC 3064 5.1).
+
+use super::*;
+
+const SETUP: &str = "X: {x}\nQ: loop\nR: {p}/oc(N), {p}/of(N), {p}/rel(N), {p}/ans(N)\nS: {p}/sup(addr(5,5,5,{n}))\n";
+const ARM: &str = "X: {x}\nQ: loop\nR: {p}/sup(N), {p}/rel(N), D/[0-9](D)\nD: xxxxxxx\n";
+const ARM_EMBEDDED: &str = "X: {x}\nR: {p}/sup(E(R({p}/rel(N),D/[0-9](D)),D(xxxxxxx)))\n";
+
+pub(in super::super) const CALLS: &[Call] = &[
+    call("out", 4, &[WELL, CREATES, Send(Rqnt, SETUP), SENT, ANSWERED, CONNECTS, Hold, Send(Rqnt, RELEASE), RELEASED, Send(Dlcx, DELETE)]),
+    call(
+        "out-called-first",
+        2,
+        &[WELL, CREATES, Send(Rqnt, SETUP), SENT, ANSWERED, CONNECTS, Hold, HANGS_UP, SUSPENDED, Send(Dlcx, DELETE_RELEASING), RELEASED],
+    ),
+    call(
+        "in",
+        4,
+        &[
+            WELL,
+            Send(Rqnt, ARM),
+            KEYS_SEIZE,
+            SEIZED,
+            KEYS_NUMBER,
+            ACCEPTS,
+            Pause(200),
+            Send(Mdcx, ANSWER),
+            Hold,
+            HANGS_UP,
+            ENDED,
+            Send(Dlcx, DELETE_COMPLETING),
+        ],
+    ),
+    call(
+        "in-step",
+        2,
+        &[
+            WELL,
+            Send(Rqnt, "X: {x}\nR: {p}/sup(N)\n"),
+            KEYS_SEIZE,
+            SEIZED,
+            Send(Rqnt, "X: {x}\nR: {p}/rel(N), D/[0-9](D)\nD: xxxxxxx\n"),
+            KEYS_NUMBER,
+            ACCEPTS,
+            Pause(200),
+            Send(Mdcx, ANSWER),
+            Hold,
+            HANGS_UP,
+            ENDED,
+            Send(Dlcx, DELETE_COMPLETING),
+        ],
+    ),
+    call(
+        "in-embedded",
+        2,
+        &[
+            WELL,
+            Send(Rqnt, ARM_EMBEDDED),
+            KEYS_SEIZE,
+            KEYS_NUMBER,
+            ACCEPTS,
+            Pause(200),
+            Send(Mdcx, ANSWER),
+            Hold,
+            HANGS_UP,
+            ENDED,
+            Send(Dlcx, DELETE_COMPLETING),
+        ],
+    ),
+    call(
+        "in-released",
+        1,
+        &[
+            WELL,
+            Send(Rqnt, ARM),
+            KEYS_SEIZE,
+            SEIZED,
+            KEYS_NUMBER,
+            ACCEPTS,
+            Send(Mdcx, ANSWER),
+            Hold,
+            Send(Dlcx, DELETE_RELEASING),
+            RELEASED,
+        ],
+    ),
+    odd(
+        "out, no answer",
+        2,
+        &[Far("far no-answer"), CREATES, Send(Rqnt, SETUP), SENT, Pause(800), Send(Rqnt, RELEASE), RELEASED, Send(Dlcx, DELETE)],
+    ),
+    odd(
+        "out, no wink",
+        2,
+        &[
+            Far("far silent"),
+            CREATES,
+            Send(Rqnt, SETUP),
+            Either(&[
+                ("{p}/of({p}/sup)", &[Expect("{p}/rel(111)"), Send(Dlcx, DELETE_RELEASING), RELEASED]),
+                ("{p}/oc({p}/sup)", &[Pause(800), Send(Dlcx, DELETE_RELEASING), RELEASED]),
+            ]),
+        ],
+    ),
+    odd(
+        "out, both seize",
+        2,
+        &[
+            Far("far collides"),
+            CREATES,
+            Send(Rqnt, SETUP),
+            Either(&[("{p}/oc({p}/sup)", &[ANSWERED, Send(Dlcx, DELETE_RELEASING), Until("{p}/rlc")]), ("{p}/of({p}/sup)", YIELDED)]),
+        ],
+    ),
+    odd(
+        "out, held off-hook",
+        2,
+        &[
+            Far("far holds"),
+            CREATES,
+            Send(Rqnt, SETUP),
+            Either(&[("{p}/of({p}/sup)", HELD), ("{p}/oc({p}/sup)", &[ANSWERED, Send(Dlcx, DELETE_RELEASING), HANGS_UP, RELEASED])]),
+        ],
+    ),
+    odd(
+        "out, never on-hook",
+        2,
+        &[
+            Far("far hangs"),
+            CREATES,
+            Send(Rqnt, SETUP),
+            SENT,
+            ANSWERED,
+            CONNECTS,
+            Hold,
+            Send(Dlcx, DELETE_RELEASING),
+            Pause(1_000),
+            HANGS_UP,
+            RELEASED,
+        ],
+    ),
+    odd("out, glare", 2, &[WELL, CREATES, Send(Rqnt, SETUP), KEYS_SEIZE, GLARE]),
+    odd("in, abandoned", 2, &[WELL, Send(Rqnt, ARM), KEYS_SEIZE, SEIZED, HANGS_UP, ENDED, Send(Rqnt, COMPLETE)]),
+    odd(
+        "in, no digits",
+        1,
+        &[WELL, Send(Rqnt, ARM), Far("seize"), SEIZED, Expect("{p}/rel(111)"), Send(Rqnt, RELEASE), HANGS_UP, RELEASED],
+    ),
+    odd(
+        "in, never on-hook",
+        2,
+        &[
+            Far("far hangs"),
+            Send(Rqnt, ARM),
+            KEYS_SEIZE,
+            SEIZED,
+            KEYS_NUMBER,
+            ACCEPTS,
+            Send(Mdcx, ANSWER),
+            Hold,
+            Send(Dlcx, DELETE_RELEASING),
+            Pause(1_000),
+            HANGS_UP,
+            RELEASED,
+        ],
+    ),
+    odd("in, a wink only", 2, BLIP),
+];

@@ -1,0 +1,128 @@
+//! Operator services and emergency calls, outgoing only: MO; the operator ends the call (RFC 3064 5.4).
+
+use super::*;
+
+const SETUP: &str = "X: {x}\nQ: loop\nR: {p}/swk(N), {p}/oc(N), {p}/of(N), {p}/rel(N)\nS: {p}/sup(addr(k0,9,1,1,s2),id(k0,5,5,5,{n},s0))\n";
+const CONNECT: &str = "C: {c}\nI: {i}\nM: sendrecv\nX: {x}\nQ: loop\nR: {p}/rel(N), {p}/orbk(N)\n{sdp}";
+
+pub(in super::super) const CALLS: &[Call] = &[
+    call(
+        "out",
+        4,
+        &[
+            WELL,
+            CREATES,
+            Send(Rqnt, SETUP),
+            WINKED,
+            ANSWERED,
+            SENT,
+            Send(Mdcx, CONNECT),
+            Hold,
+            HANGS_UP,
+            ENDED,
+            Send(Dlcx, DELETE_COMPLETING),
+        ],
+    ),
+    call(
+        "out-caller-back",
+        2,
+        &[
+            WELL,
+            CREATES,
+            Send(Rqnt, SETUP),
+            WINKED,
+            ANSWERED,
+            SENT,
+            Send(Mdcx, CONNECT),
+            Hold,
+            Send(Rqnt, "X: {x}\nQ: loop\nS: {p}/sus\nR: {p}/rel(N)\n"),
+            Pause(300),
+            Send(Rqnt, "X: {x}\nQ: loop\nS: {p}/res\nR: {p}/rel(N)\n"),
+            Hold,
+            HANGS_UP,
+            ENDED,
+            Send(Dlcx, DELETE_COMPLETING),
+        ],
+    ),
+    call(
+        "out-recalled",
+        1,
+        &[
+            WELL,
+            CREATES,
+            Send(Rqnt, SETUP),
+            WINKED,
+            ANSWERED,
+            SENT,
+            Send(Mdcx, CONNECT),
+            Hold,
+            Send(Rqnt, "X: {x}\nQ: loop\nS: {p}/rcl\nR: {p}/rel(N)\n"),
+            Pause(800),
+            HANGS_UP,
+            ENDED,
+            Send(Dlcx, DELETE_COMPLETING),
+        ],
+    ),
+    call(
+        "out-released",
+        1,
+        &[WELL, CREATES, Send(Rqnt, SETUP), WINKED, ANSWERED, SENT, Send(Mdcx, CONNECT), Hold, Send(Dlcx, DELETE_RELEASING), RELEASED],
+    ),
+    odd(
+        "out, no wink",
+        2,
+        &[
+            Far("far silent"),
+            CREATES,
+            Send(Rqnt, SETUP),
+            Expect("{p}/of({p}/sup)"),
+            Expect("{p}/rel(111)"),
+            Send(Dlcx, DELETE_RELEASING),
+            RELEASED,
+        ],
+    ),
+    odd(
+        "out, no answer",
+        2,
+        &[
+            Far("far no-answer"),
+            CREATES,
+            Send(Rqnt, SETUP),
+            WINKED,
+            Expect("{p}/of({p}/sup)"),
+            Expect("{p}/rel(111)"),
+            Send(Dlcx, DELETE_RELEASING),
+            RELEASED,
+        ],
+    ),
+    odd("out, held off-hook", 2, &[Far("far holds"), CREATES, Send(Rqnt, SETUP), Expect("{p}/of({p}/sup)"), REST_OF_HELD]),
+    odd(
+        "out, never on-hook",
+        2,
+        &[
+            Far("far hangs"),
+            CREATES,
+            Send(Rqnt, SETUP),
+            WINKED,
+            ANSWERED,
+            SENT,
+            Send(Mdcx, CONNECT),
+            Hold,
+            Send(Dlcx, DELETE_RELEASING),
+            Pause(1_000),
+            HANGS_UP,
+            RELEASED,
+        ],
+    ),
+    odd(
+        "out, make busy",
+        2,
+        &[
+            Far("far manual"),
+            Send(Rqnt, "X: {x}\nQ: loop\nR: {p}/rbz(N)\n"),
+            Far("answer"),
+            Expect("{p}/rbz"),
+            Try(Rqnt, SETUP, &[(401, &[HANGS_UP, RELEASED])]),
+        ],
+    ),
+];
