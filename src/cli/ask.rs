@@ -32,16 +32,7 @@ pub enum Form {
 /// # Errors
 /// When no gateway runs there, or the gateway refuses.
 pub fn ask(socket: &Path, request: &Request, form: Form) -> Result<ExitCode> {
-    let stream = connect(socket)?;
-    let mut timed = Timed::new(&stream, Clock::new(), WITHIN);
-    let failed = |error| anyhow!("operator socket {}: {error}", socket.display());
-    // A gateway that is busy says so without waiting for the request.
-    let sent = timed.write_line(serde_json::to_vec(request)?);
-    let line = timed.read_line(RESPONSE_MAX).map_err(|error| failed(sent.err().unwrap_or(error)))?;
-    let response: Response = serde_json::from_slice(&line).context("the gateway's answer cannot be read; is it of another version?")?;
-    if let Body::Error(failure) = &response.body {
-        bail!("{}", failure.message);
-    }
+    let (response, line) = exchange(socket, request)?;
     match form {
         Form::Json => print(&String::from_utf8_lossy(&line))?,
         Form::Text | Form::History => print(render::text(&response, form == Form::History).trim_end())?,
@@ -60,6 +51,24 @@ pub fn ask(socket: &Path, request: &Request, form: Form) -> Result<ExitCode> {
 /// When none runs there.
 pub fn connect(socket: &Path) -> Result<UnixStream> {
     UnixStream::connect(socket).map_err(|error| why(socket, &error))
+}
+
+/// One request and its answer, read and as it came.
+///
+/// # Errors
+/// When no gateway runs there, or the gateway refuses.
+pub fn exchange(socket: &Path, request: &Request) -> Result<(Response, Vec<u8>)> {
+    let stream = connect(socket)?;
+    let mut timed = Timed::new(&stream, Clock::new(), WITHIN);
+    let failed = |error| anyhow!("operator socket {}: {error}", socket.display());
+    // A gateway that is busy says so without waiting for the request.
+    let sent = timed.write_line(serde_json::to_vec(request)?);
+    let line = timed.read_line(RESPONSE_MAX).map_err(|error| failed(sent.err().unwrap_or(error)))?;
+    let response: Response = serde_json::from_slice(&line).context("the gateway's answer cannot be read; is it of another version?")?;
+    if let Body::Error(failure) = &response.body {
+        bail!("{}", failure.message);
+    }
+    Ok((response, line))
 }
 
 fn why(socket: &Path, error: &std::io::Error) -> anyhow::Error {

@@ -1,6 +1,7 @@
 //! The command line: what can be typed, and where it goes. It does nothing itself.
 
 mod ask;
+mod far;
 mod pcapng;
 mod render;
 mod span;
@@ -13,6 +14,7 @@ use std::fmt::Display;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use tollgate::config::{self, Config, CpuFacts};
 use tollgate::host::control::protocol::{Behaviour, Echo, Far, How, Request, Sim, What};
 use tollgate::host::control::{log, socket};
@@ -204,7 +206,7 @@ pub fn main() -> ExitCode {
     match cli.verb {
         Verb::Run => report(run(path, cli.socket, cli.log)),
         Verb::Check { file, cpus } => report(check(&file, cpus.as_deref())),
-        Verb::Load(arguments) => report(load::run(arguments)),
+        Verb::Load(arguments) => report(load::run(arguments, Arc::new(far::Operator::new(path, cli.socket)))),
         Verb::Show { what, history: true, .. } if what != What::Span => {
             report(Err(anyhow!("--history is of one facility: show span NAME")))
         }

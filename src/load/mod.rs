@@ -6,7 +6,9 @@
 //! * [`pace`]: open and closed loop. * [`sender`]: runs of datagrams, losses on purpose. * [`socket`]: system calls. * [`report`]: figures.
 
 pub mod clock;
+mod outcomes;
 pub mod pace;
+mod player;
 pub mod report;
 mod run;
 pub mod sender;
@@ -15,15 +17,20 @@ pub mod socket;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 
+pub use self::player::FarEnds;
+
 use self::pace::Loop;
-use crate::proto::agent::{Scenario, Settings, Timers, pattern};
+use crate::proto::agent::{Scenario, Settings, Timers, pattern, trunks};
 
 /// Commands are filled with blanks to a multiple of this, so that those of a verb have equal lengths and leave in one run.
 const PAD_TO: usize = 32;
+/// Calls over trunks are held so long at least: a far end may take a shorter answer for a wink.
+const TRUNK_HOLD_MIN: Duration = Duration::from_millis(500);
 /// The longest run and the longest call; more is a slip of the pen.
 const DURATION_MAX: Duration = Duration::from_secs(7 * 86_400);
 
@@ -36,16 +43,17 @@ pub struct Args {
     /// The address to play the call agent at.
     #[arg(long, value_name = "A:P", default_value = "127.0.0.1:2727")]
     pub listen: SocketAddr,
-    /// What to send: calls (CRCX, MDCX, hold, DLCX), audits (AUEP, AUCX), or both.
+    /// What to send: calls (CRCX, MDCX, hold, DLCX), audits (AUEP, AUCX), or both; or calls over trunks that signal, with events, signals
+    /// and far ends that play their part.
     #[arg(long, value_enum)]
     pub scenario: ScenarioName,
-    /// Open loop: commands per second by schedule, whatever the gateway does.
+    /// Open loop: commands (calls, over trunks that signal) per second by schedule, whatever the gateway does.
     #[arg(long, value_name = "N", conflicts_with = "window", required_unless_present = "window")]
     pub rate: Option<f64>,
-    /// Closed loop: commands outstanding.
+    /// Closed loop: commands outstanding (calls at a time, over trunks that signal).
     #[arg(long, value_name = "N")]
     pub window: Option<usize>,
-    /// Seconds during which commands are started.
+    /// Seconds during which commands or calls are started.
     #[arg(long, value_name = "S")]
     pub duration: f64,
     /// The endpoints, without their domain.
@@ -54,12 +62,15 @@ pub struct Args {
     /// The domain of the endpoint names.
     #[arg(long, value_name = "NAME", default_value = "tgw.example.net")]
     pub domain: String,
-    /// How long a call is held, in milliseconds.
+    /// How long a call is held, in milliseconds; over trunks that signal at least 500, for a shorter answer is a wink.
     #[arg(long, value_name = "MS", default_value_t = 0)]
     pub hold: u64,
     /// Calls that stay up beside the load.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub standing: usize,
+    /// Probability that the far end of a call misbehaves; only over trunks that signal.
+    #[arg(long, value_name = "P", default_value_t = 0.0)]
+    pub misbehave: f64,
     /// Probability that a datagram is lost, each way.
     #[arg(long, value_name = "P", default_value_t = 0.0)]
     pub loss: f64,
@@ -86,6 +97,18 @@ pub enum ScenarioName {
     Audit,
     /// One audit to three commands of calls.
     Mixed,
+    /// Calls over MF trunks (package MS).
+    CasMs,
+    /// Calls over DTMF or dial-pulse trunks (package DT).
+    CasDt,
+    /// Calls over Feature Group D trunks (package MD).
+    CasMd,
+    /// Calls to operator services (package MO).
+    CasMo,
+    /// Calls from and to lines of a PBX (package BL).
+    CasBl,
+    /// Continuity tests and calls on channels signalled elsewhere (package T).
+    Cot,
 }
 
 impl ScenarioName {
@@ -94,30 +117,65 @@ impl ScenarioName {
             ScenarioName::Call => "call",
             ScenarioName::Audit => "audit",
             ScenarioName::Mixed => "mixed",
+            ScenarioName::CasMs => "cas-ms",
+            ScenarioName::CasDt => "cas-dt",
+            ScenarioName::CasMd => "cas-md",
+            ScenarioName::CasMo => "cas-mo",
+            ScenarioName::CasBl => "cas-bl",
+            ScenarioName::Cot => "cot",
         }
     }
 
-    fn scenario(self) -> Scenario {
+    fn meaning(self) -> Meaning {
         match self {
-            ScenarioName::Call => Scenario::Call,
-            ScenarioName::Audit => Scenario::Audit,
-            ScenarioName::Mixed => Scenario::Mixed,
+            ScenarioName::Call => Meaning::Calls(Scenario::Call),
+            ScenarioName::Audit => Meaning::Calls(Scenario::Audit),
+            ScenarioName::Mixed => Meaning::Calls(Scenario::Mixed),
+            ScenarioName::CasMs => Meaning::Trunks(trunks::Kind::Ms),
+            ScenarioName::CasDt => Meaning::Trunks(trunks::Kind::Dt),
+            ScenarioName::CasMd => Meaning::Trunks(trunks::Kind::Md),
+            ScenarioName::CasMo => Meaning::Trunks(trunks::Kind::Mo),
+            ScenarioName::CasBl => Meaning::Trunks(trunks::Kind::Bl),
+            ScenarioName::Cot => Meaning::Trunks(trunks::Kind::Cot),
         }
     }
+}
+
+/// Which agent plays a scenario, and what it is told of it.
+enum Meaning {
+    Calls(Scenario),
+    Trunks(trunks::Kind),
+}
+
+/// What an agent is told.
+#[derive(Debug)]
+enum Played {
+    Calls(Settings),
+    Trunks(trunks::Settings),
 }
 
 /// What the arguments mean.
 #[derive(Debug)]
 struct Plan {
-    settings: Settings,
+    played: Played,
     kind: Loop,
     duration: Duration,
     seed: u64,
 }
 
+impl Plan {
+    /// The gateway's addresses.
+    fn gateway(&self) -> &[SocketAddr] {
+        match &self.played {
+            Played::Calls(settings) => &settings.gateway,
+            Played::Trunks(settings) => &settings.gateway,
+        }
+    }
+}
+
 impl Args {
     fn plan(&self) -> anyhow::Result<Plan> {
-        for (name, probability) in [("loss", self.loss), ("duplicate", self.duplicate)] {
+        for (name, probability) in [("loss", self.loss), ("duplicate", self.duplicate), ("misbehave", self.misbehave)] {
             if !(0.0..=1.0).contains(&probability) {
                 bail!("--{name} {probability}: must be from 0.0 to 1.0");
             }
@@ -152,24 +210,30 @@ impl Args {
         if self.standing > usable {
             bail!("--standing {}: the pattern has {} endpoints, and calls need one beside them", self.standing, endpoints.len());
         }
-        Ok(Plan {
-            settings: Settings {
-                gateway: self.target.clone(),
+        let gateway = self.target.clone();
+        let (verify, timers) = (self.verify, Timers::default());
+        let played = match self.scenario.meaning() {
+            Meaning::Calls(_) if self.misbehave > 0.0 => bail!("--misbehave: only calls over trunks that signal have far ends"),
+            Meaning::Trunks(_) if self.standing > 0 => bail!("--standing: not over trunks that signal"),
+            Meaning::Calls(scenario) => Played::Calls(Settings {
+                gateway,
                 // An endpoint has at most one command outstanding.
                 transactions_max: endpoints.len(),
                 endpoints,
                 clearing,
-                scenario: self.scenario.scenario(),
+                scenario,
                 hold,
                 standing: self.standing,
                 pad_to: PAD_TO,
-                verify: self.verify,
-                timers: Timers::default(),
-            },
-            kind,
-            duration,
-            seed: self.seed.unwrap_or_else(random_seed),
-        })
+                verify,
+                timers,
+            }),
+            Meaning::Trunks(kind) => {
+                let misbehave = (self.misbehave * 1e6).round() as u32;
+                Played::Trunks(trunks::Settings { gateway, endpoints, kind, hold: hold.max(TRUNK_HOLD_MIN), misbehave, verify, timers })
+            }
+        };
+        Ok(Plan { played, kind, duration, seed: self.seed.unwrap_or_else(random_seed) })
     }
 
     fn check_addresses(&self) -> anyhow::Result<()> {
@@ -197,11 +261,12 @@ impl Args {
     }
 }
 
-/// Runs the load; the exit code is 0 when no check failed, 1 when one did or no call was taken at all, 2 when the arguments make no sense.
+/// Runs the load; `far` tells the far ends of trunks what to do. The exit code is 0 when no check failed, 1 when one did or no call was taken
+/// at all, 2 when the arguments make no sense.
 ///
 /// # Errors
 /// When it cannot listen, or nothing answers at the beginning.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: Args, far: Arc<dyn FarEnds>) -> anyhow::Result<ExitCode> {
     let plan = match args.plan() {
         Ok(plan) => plan,
         Err(error) => {
@@ -210,7 +275,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::from(2));
         }
     };
-    let (recorder, facts) = run::run(&args, &plan)?;
+    let (recorder, facts) = run::run(&args, &plan, far)?;
     let report = if args.json { format!("{}\n", report::json(&recorder, &facts)) } else { report::table(&recorder, &facts) };
     match std::io::stdout().lock().write_all(report.as_bytes()) {
         // Whoever reads may have seen enough (`| head`).
@@ -242,19 +307,35 @@ mod tests {
         Program::try_parse_from(words).map_err(|e| e.to_string())?.args.plan().map_err(|e| format!("{e:#}"))
     }
 
+    fn calls(line: &str) -> (Settings, Plan) {
+        let plan = plan(line).unwrap();
+        match &plan.played {
+            Played::Calls(settings) => (settings.clone(), plan),
+            Played::Trunks(settings) => panic!("{settings:?}"),
+        }
+    }
+
     #[test]
     fn defaults_are_those_of_the_embedded_gateway() {
-        let plan = plan("--scenario call --rate 20000 --duration 10").unwrap();
-        assert_eq!((plan.settings.endpoints.len(), plan.kind, plan.duration), (672, Loop::Rate(20_000.0), Duration::from_secs(10)));
-        assert_eq!(plan.settings.gateway, ["127.0.0.1:2427".parse().unwrap()]);
-        assert_eq!(plan.settings.clearing[0], "ds/ds3-1/ds1-1/*@tgw.example.net");
-        assert!(plan.settings.verify);
+        let (settings, plan) = calls("--scenario call --rate 20000 --duration 10");
+        assert_eq!((settings.endpoints.len(), plan.kind, plan.duration), (672, Loop::Rate(20_000.0), Duration::from_secs(10)));
+        assert_eq!(plan.gateway(), ["127.0.0.1:2427".parse().unwrap()]);
+        assert_eq!(settings.clearing[0], "ds/ds3-1/ds1-1/*@tgw.example.net");
+        assert!(settings.verify);
     }
 
     #[test]
     fn both_address_families_can_be_played_to() {
-        let plan = plan("--scenario call --window 4 --duration 1 --target [::1]:2427,[::1]:2428 --listen [::1]:2727").unwrap();
-        assert_eq!(plan.settings.gateway, ["[::1]:2427".parse().unwrap(), "[::1]:2428".parse().unwrap()]);
+        let (settings, _) = calls("--scenario call --window 4 --duration 1 --target [::1]:2427,[::1]:2428 --listen [::1]:2727");
+        assert_eq!(settings.gateway, ["[::1]:2427".parse().unwrap(), "[::1]:2428".parse().unwrap()]);
+    }
+
+    #[test]
+    fn calls_over_trunks_have_far_ends_and_hold_longer_than_a_wink() {
+        let plan = plan("--scenario cas-md --rate 5 --duration 1 --misbehave 0.25 --endpoints ds/ds1-1/[1-24]").unwrap();
+        let Played::Trunks(settings) = &plan.played else { panic!("{plan:?}") };
+        assert_eq!((settings.kind, settings.misbehave, settings.endpoints.len()), (trunks::Kind::Md, 250_000, 24));
+        assert_eq!(settings.hold, TRUNK_HOLD_MIN);
     }
 
     #[test]
@@ -284,6 +365,9 @@ mod tests {
             ("--scenario call --rate 1 --duration 1000000", "at most 604800"),
             ("--scenario call --rate 1 --duration 1 --hold 18446744073709551615", "--hold"),
             ("--scenario call --rate 1 --duration 1 --endpoints a[1-3,2]", "--endpoints a[1-3,2]: an endpoint is named twice"),
+            ("--scenario call --window 4 --duration 1 --misbehave 0.5", "--misbehave"),
+            ("--scenario cas-ms --window 4 --duration 1 --misbehave 2", "--misbehave"),
+            ("--scenario cas-ms --window 4 --duration 1 --standing 2", "--standing"),
             ("--scenario rest --window 4 --duration 1", "rest"),
         ] {
             let error = plan(line).expect_err(line);

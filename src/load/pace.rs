@@ -5,7 +5,8 @@
 
 use std::time::Duration;
 
-use crate::proto::agent::{Agent, Started};
+use super::player::Player;
+use crate::proto::agent::Started;
 use crate::proto::base::Time;
 
 /// A command sent more than this after it was due was late.
@@ -48,11 +49,11 @@ impl Pace {
     }
 
     /// Starts the commands that are due; gives how many.
-    pub fn start_due(&mut self, now: Time, agent: &mut Agent) -> usize {
+    pub(super) fn start_due(&mut self, now: Time, agent: &mut impl Player) -> usize {
         let mut count = 0;
         while count < BURST {
             let due = self.due();
-            let full = matches!(self.kind, Loop::Window(window) if agent.in_flight() >= window);
+            let full = matches!(self.kind, Loop::Window(window) if agent.under_way() >= window);
             if due > now || due >= self.end || full {
                 self.starving = false;
                 break;

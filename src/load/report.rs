@@ -7,7 +7,9 @@ use hdrhistogram::Histogram;
 use serde_json::{Map, Value, json};
 
 use super::clock::CpuTime;
+use super::outcomes;
 use super::pace::{LATE, Loop};
+use crate::proto::agent::trunks::Outcomes;
 use crate::proto::agent::{Ended, Failure, Observer, Tally};
 use crate::proto::base::Time;
 use crate::proto::codec::mgcp::Verb;
@@ -52,7 +54,7 @@ impl Default for Recorder {
 impl Recorder {
     /// Nothing recorded.
     pub fn new() -> Recorder {
-        let verbs = [Verb::Crcx, Verb::Mdcx, Verb::Dlcx, Verb::Auep, Verb::Aucx];
+        let verbs = [Verb::Crcx, Verb::Mdcx, Verb::Dlcx, Verb::Rqnt, Verb::Auep, Verb::Aucx];
         let record = |verb| VerbRecord { verb, latency: histogram(), codes: vec![0; CODES].into(), lost: 0 };
         Recorder {
             verbs: verbs.map(record).into(),
@@ -187,11 +189,18 @@ pub struct Facts {
     pub tally: Tally,
     /// Whether errors were expected because the gateway took endpoints away.
     pub disturbed: bool,
+    /// What became of calls over trunks; empty when none were made.
+    pub outcomes: Vec<(&'static str, bool, Outcomes)>,
     /// The seed.
     pub seed: u64,
 }
 
 impl Facts {
+    /// What the schedule lets out.
+    fn unit(&self) -> &'static str {
+        if self.outcomes.is_empty() { "commands" } else { "calls" }
+    }
+
     /// Whether the figures tell about the generator rather than about the gateway.
     fn generator_limited(&self) -> bool {
         let waited = self.cpu.map_or(0.0, |cpu| cpu.waited as f64 / 1e9);
@@ -254,8 +263,10 @@ pub fn json(recorder: &Recorder, facts: &Facts) -> Value {
         "generator_busy": facts.busy,
         "generator_limited": facts.generator_limited(),
         "disturbed": facts.disturbed,
+        "outcomes": outcomes::json(&facts.outcomes),
         "verbs": verbs,
         "failed_checks": failures,
+        "evidence": recorder.evidence.iter().map(|(failure, evidence)| format!("{}: {evidence}", failure.text())).collect::<Vec<_>>(),
         "passed": recorder.failures() == 0,
     })
 }
@@ -271,7 +282,7 @@ pub fn table(recorder: &Recorder, facts: &Facts) -> String {
 fn write_table(out: &mut String, recorder: &Recorder, facts: &Facts) -> std::fmt::Result {
     let seconds = facts.duration.as_secs_f64();
     let kind = match facts.kind {
-        Loop::Rate(rate) => format!("open loop, {rate} commands/s"),
+        Loop::Rate(rate) => format!("open loop, {rate} {}/s", facts.unit()),
         Loop::Window(window) => format!("closed loop, window {window}"),
     };
     writeln!(out, "scenario {}, {kind}, {seconds:.1} s, {} endpoints, seed {}", facts.scenario, facts.endpoints, facts.seed)?;
@@ -288,12 +299,16 @@ fn write_table(out: &mut String, recorder: &Recorder, facts: &Facts) -> std::fmt
         codes(record).iter().try_for_each(|(code, count)| write!(out, " {code}:{count}"))?;
         writeln!(out)?;
     }
+    if !facts.outcomes.is_empty() {
+        outcomes::write(out, &facts.outcomes)?;
+    }
     writeln!(
         out,
-        "achieved {:.0} commands/s ({} of {} sent got their final response)",
+        "achieved {:.0} commands/s ({} got their final response; the schedule let out {} {})",
         recorder.measured() as f64 / seconds.max(1e-9),
         recorder.measured(),
-        facts.sent
+        facts.sent,
+        facts.unit()
     )?;
     writeln!(
         out,
@@ -357,8 +372,9 @@ fn write_generator(out: &mut String, facts: &Facts) -> std::fmt::Result {
     match facts.kind {
         Loop::Rate(_) if facts.starved > 0 => writeln!(
             out,
-            "starved: {} commands waited for a free endpoint, and their latency counts it: rate x hold needs more endpoints, or the gateway stalled",
-            facts.starved
+            "starved: {} {} waited for a free endpoint, and their latency counts it: rate x hold needs more endpoints, or the gateway stalled",
+            facts.starved,
+            facts.unit()
         )?,
         Loop::Window(_) if facts.starved > 0 => {
             writeln!(out, "starved: {} times no endpoint was free to fill the window", facts.starved)?;
@@ -366,7 +382,7 @@ fn write_generator(out: &mut String, facts: &Facts) -> std::fmt::Result {
         _ => {}
     }
     if facts.unsent > 0 {
-        writeln!(out, "{} commands were due and had not gone out when the time was over", facts.unsent)?;
+        writeln!(out, "{} {} were due and had not gone out when the time was over", facts.unsent, facts.unit())?;
     }
     Ok(())
 }

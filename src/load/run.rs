@@ -9,10 +9,12 @@ use anyhow::{Context, bail};
 
 use super::clock::{Clock, CpuTime};
 use super::pace::Pace;
+use super::player::{Caller, FarEnds, Player};
 use super::report::{Facts, Recorder};
 use super::sender::{Faults, Sender, is_unreachable};
 use super::socket::LoadSocket;
-use super::{Args, Plan};
+use super::{Args, Plan, Played};
+use crate::proto::agent::trunks::Trunks;
 use crate::proto::agent::{Agent, Failure, Observer, Phase};
 use crate::proto::base::{Rng, Time};
 
@@ -29,7 +31,16 @@ const OPENING_SILENCE: Duration = Duration::from_secs(4);
 const STOP_SILENCE: Duration = Duration::from_secs(1);
 
 /// Runs the plan to its end, or to SIGINT or SIGTERM, after which calls are ended as well.
-pub(super) fn run(args: &Args, plan: &Plan) -> anyhow::Result<(Recorder, Facts)> {
+pub(super) fn run(args: &Args, plan: &Plan, far: Arc<dyn FarEnds>) -> anyhow::Result<(Recorder, Facts)> {
+    let mut rng = Rng::new(plan.seed);
+    let nobody = "no endpoints or no gateway";
+    match &plan.played {
+        Played::Calls(settings) => play(args, plan, Agent::new(settings, &mut rng).context(nobody)?, rng),
+        Played::Trunks(settings) => play(args, plan, Caller::new(Trunks::new(settings, &mut rng).context(nobody)?, far), rng),
+    }
+}
+
+fn play(args: &Args, plan: &Plan, agent: impl Player, mut rng: Rng) -> anyhow::Result<(Recorder, Facts)> {
     let listen = args.listen;
     let socket =
         LoadSocket::bind(listen).with_context(|| format!("cannot play the call agent at {listen} (--listen gives another one)"))?;
@@ -39,8 +50,6 @@ pub(super) fn run(args: &Args, plan: &Plan) -> anyhow::Result<(Recorder, Facts)>
         signal_hook::flag::register_conditional_default(signal, Arc::clone(&stop)).context("cannot watch signals")?;
         signal_hook::flag::register(signal, Arc::clone(&stop)).context("cannot watch signals")?;
     }
-    let mut rng = Rng::new(plan.seed);
-    let agent = Agent::new(&plan.settings, &mut rng).context("no endpoints or no gateway")?;
     let mut generator = Generator {
         socket,
         agent,
@@ -61,10 +70,10 @@ pub(super) fn run(args: &Args, plan: &Plan) -> anyhow::Result<(Recorder, Facts)>
     let facts = Facts {
         scenario: args.scenario.name(),
         kind: plan.kind,
-        endpoints: agent.calls().endpoints(),
+        endpoints: agent.endpoints(),
         standing_wanted: args.standing,
         standing: measured.standing,
-        calls: agent.calls().calls_started(),
+        calls: agent.calls_started(),
         duration: measured.duration,
         sent: measured.sent,
         unsent: measured.unsent,
@@ -73,7 +82,7 @@ pub(super) fn run(args: &Args, plan: &Plan) -> anyhow::Result<(Recorder, Facts)>
         late_max: measured.late_max,
         repeats: agent.transactions().repeats(),
         failovers: agent.transactions().failovers(),
-        endpoints_down: agent.calls().down(),
+        endpoints_down: agent.down(),
         simulated_losses: sending.lost + arriving.lost,
         simulated_duplicates: sending.duplicated + arriving.duplicated,
         send_drops: sender.dropped,
@@ -83,6 +92,7 @@ pub(super) fn run(args: &Args, plan: &Plan) -> anyhow::Result<(Recorder, Facts)>
         busy: measured.busy,
         tally: *agent.tally(),
         disturbed: agent.is_disturbed(),
+        outcomes: agent.outcomes(),
         seed: plan.seed,
     };
     Ok((recorder, facts))
@@ -102,9 +112,9 @@ struct Measured {
     busy: f64,
 }
 
-struct Generator {
+struct Generator<P> {
     socket: LoadSocket,
-    agent: Agent,
+    agent: P,
     sender: Sender,
     arriving: Faults,
     recorder: Recorder,
@@ -120,7 +130,7 @@ struct Generator {
     next_progress: Time,
 }
 
-impl Generator {
+impl<P: Player> Generator<P> {
     fn run(&mut self, plan: &Plan) -> anyhow::Result<Measured> {
         while self.agent.phase() < Phase::Running {
             let silent = self.clock.now().since(self.agent.heard());
@@ -129,12 +139,12 @@ impl Generator {
                     bail!("stopped before anything had answered at {}", addresses(plan));
                 }
                 self.agent.wind_down();
-            } else if silent > OPENING_SILENCE && self.agent.in_flight() > 0 {
+            } else if silent > OPENING_SILENCE && self.agent.transactions().in_flight() > 0 {
                 bail!("nothing answers at {}{}", addresses(plan), self.why_unreachable());
             }
             self.turn(None)?;
         }
-        let mut measured = Measured { standing: self.agent.calls().standing(), ..Measured::default() };
+        let mut measured = Measured { standing: self.agent.standing(), ..Measured::default() };
         if self.agent.phase() == Phase::Running {
             self.run_schedule(plan, &mut measured)?;
         }
@@ -244,14 +254,14 @@ impl Generator {
 
     /// Sleeps until something is due or arrives, unless that will be so soon that waking up would be late.
     fn sleep(&self, now: Time, pace: Option<&Pace>) {
-        if self.agent.in_flight() > 0 && now.since(self.last_sent) < SPIN {
+        if self.agent.transactions().in_flight() > 0 && now.since(self.last_sent) < SPIN {
             return;
         }
         let mut until = self.next_progress.min(self.agent.deadline());
         if let Some(pace) = pace {
             until = until.min(pace.deadline());
             if pace.is_starving() {
-                until = until.min(self.agent.calls().next_due());
+                until = until.min(self.agent.next_due());
             }
         }
         let wait = until.since(now).saturating_sub(WAKE);
@@ -264,8 +274,8 @@ impl Generator {
         self.next_progress = now + PROGRESS;
         let (agent, seconds) = (&self.agent, now.since(self.started));
         if agent.phase() == Phase::Running {
-            let (held, repeats) = (agent.calls().held(), agent.transactions().repeats());
-            tell(&self.recorder.progress(seconds, agent.tally(), agent.in_flight(), held, repeats));
+            let (held, repeats) = (agent.held(), agent.transactions().repeats());
+            tell(&self.recorder.progress(seconds, agent.tally(), agent.transactions().in_flight(), held, repeats));
         } else {
             let what = match agent.phase() {
                 Phase::Clearing => "clearing the endpoints",
@@ -274,7 +284,7 @@ impl Generator {
                 _ => "auditing what is left",
             };
             let to = agent.transactions().current_address().map(|a| a.to_string()).unwrap_or_default();
-            let (in_flight, repeats) = (agent.in_flight(), agent.transactions().repeats());
+            let (in_flight, repeats) = (agent.transactions().in_flight(), agent.transactions().repeats());
             tell(&format!("{what} ({to}): {in_flight} commands outstanding, {repeats} repeated"));
         }
     }
@@ -287,7 +297,7 @@ fn tell(line: &str) {
 
 /// The gateway's addresses, for a message.
 fn addresses(plan: &Plan) -> String {
-    plan.settings.gateway.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
+    plan.gateway().iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
 }
 
 #[cfg(test)]
@@ -345,10 +355,19 @@ mod tests {
         }
     }
 
+    /// Calls without trunks tell far ends nothing.
+    struct NoFarEnds;
+
+    impl FarEnds for NoFarEnds {
+        fn order(&self, endpoint: &str, order: &str) -> anyhow::Result<()> {
+            bail!("{endpoint}: {order}")
+        }
+    }
+
     fn run_line(line: &str) -> (Recorder, Facts) {
         let words = std::iter::once("load").chain(line.split_whitespace());
         let args = Program::try_parse_from(words).unwrap().args;
-        run(&args, &args.plan().unwrap()).unwrap()
+        run(&args, &args.plan().unwrap(), Arc::new(NoFarEnds)).unwrap()
     }
 
     #[test]

@@ -24,4 +24,5 @@ mod repeats;
 mod stall;
 mod steering;
 mod trace;
+mod trunks;
 mod xdp;
