@@ -5,8 +5,8 @@ use super::table::Table;
 use std::fmt::Write;
 use tollgate::host::control::protocol::Response;
 use tollgate::host::control::view::{
-    AgentRow, AlarmRow, Body, ConnectionRow, CoreRow, CounterRow, Counters, EndpointRow, List, Quantiles, Reload, RestartRow, SpanRow,
-    Transactions,
+    AgentRow, AlarmRow, Body, ConnectionRow, CoreRow, CounterRow, Counters, EndpointRow, InteropRow, List, Quantiles, Reload, RestartRow,
+    SpanRow, Transactions,
 };
 
 /// The answer as text; `history`: with all past intervals of a facility.
@@ -225,6 +225,7 @@ fn agents(rows: &[AgentRow]) -> String {
         "NAME",
         "COMMANDS FROM",
         "NOTIFIED AT",
+        "PROFILE",
         "REPEATS BY",
         "RANGES",
         "UNANSWERED",
@@ -241,6 +242,7 @@ fn agents(rows: &[AgentRow]) -> String {
             row.name.clone(),
             if row.addresses.is_empty() { "none".into() } else { row.addresses.join(" ") },
             row.notify.join(" "),
+            profile(row),
             row.duplicates.clone(),
             if row.ranges { "yes".into() } else { "no".into() },
             row.unanswered.to_string(),
@@ -265,6 +267,20 @@ fn agents(rows: &[AgentRow]) -> String {
         }
     }
     if any { format!("{table}\n{restarts}\n") } else { table.to_string() }
+}
+
+/// The profile, and what is not as the RFC has it.
+fn profile(row: &AgentRow) -> String {
+    let InteropRow { version, piggyback, provisional, descriptions, unknown_options } = &row.interop;
+    let marks = [
+        (version != "mgcp" && *version != row.profile).then(|| format!("version {version}")),
+        (!piggyback).then(|| "no piggyback".to_owned()),
+        (provisional != "confirmed").then(|| format!("provisional {provisional}")),
+        (descriptions != "full").then(|| format!("{descriptions} descriptions")),
+        (unknown_options != "refuse").then(|| format!("{unknown_options} unknown options")),
+    ];
+    let marks: Vec<_> = marks.into_iter().flatten().collect();
+    if marks.is_empty() { row.profile.clone() } else { format!("{}: {}", row.profile, marks.join(", ")) }
 }
 
 fn transactions(view: &Transactions) -> String {

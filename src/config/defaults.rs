@@ -103,9 +103,24 @@ register! {
         hosts: Vec<Host> = (Vec::new()) in (0..=8, DefaultPort(2727)); reload
         /// Whether endpoint names may hold ranges such as `[1-12]` (RFC 3435 E.5): both sides must be set for it, so it is off.
         ranges: bool = false in (); reload
+        /// How the agent wants to be spoken to: what the settings below that are `"auto"` mean (`docs/decisions/interop.md`). `"rfc3435"` is the
+        /// RFC's way, `"tgcp"` the same with the profile's name, `"lenient"` for agents that are not to the letter.
+        profile: Profile = (Profile::Rfc3435) in (); reload
+        /// The profile behind `MGCP 1.0` in commands, both ways. `"auto"`: `"tgcp"` with that profile, `"any"` with `"lenient"`, else `"mgcp"`.
+        version: Auto<Version> = (Auto::Auto) in (); reload
+        /// Whether the gateway may put several messages into one datagram (RFC 3435 3.5.5). Without, they follow each other in datagrams of
+        /// their own, and the network may reorder them. `"auto"`: false with `"lenient"`, else true.
+        piggyback: Auto<bool> = (Auto::Auto) in (); reload
+        /// Whether a command that takes longer than `timers.provisional_after` is answered 100, and whether its final response asks for an
+        /// acknowledgement (RFC 3435 3.5.6). `"auto"`: `"plain"` with `"lenient"`, else `"confirmed"`.
+        provisional: Auto<Provisional> = (Auto::Auto) in (); reload
+        /// The lines of session descriptions. `"auto"`: `"full"`, which RFC 3435 3.4 wants; `"short"` is for agents that know no more.
+        descriptions: Auto<Descriptions> = (Auto::Auto) in (); reload
+        /// What becomes of a command with options in `L:` that the gateway does not have. `"auto"`: `"ignore"` with `"lenient"`, else `"refuse"`.
+        unknown_options: Auto<UnknownOptions> = (Auto::Auto) in (); reload
         /// What makes a repeat: the transaction id and the endpoint name, or the same content too, for agents that restart their
-        /// ids when they restart.
-        duplicates: Duplicates = (Duplicates::IdAndName) in (); reload
+        /// ids when they restart. `"auto"`: `"same-content"` with `"lenient"`, else `"id-and-name"`.
+        duplicates: Auto<Duplicates> = (Auto::Auto) in (); reload
         /// The answer to a command that comes before the restart was told: the response behind the RSIP in one datagram, or 405.
         restart_pending: RestartPending = (RestartPending::Piggyback) in (); reload
         /// The longest response in octets; a longer one becomes 533. 4000 is what every agent must take (RFC 3435 3.5.4).

@@ -18,6 +18,52 @@ words! {
         SameContent = "same-content",
     }
 
+    /// A set of interop settings.
+    Profile {
+        /// RFC 3435 as it is.
+        Rfc3435 = "rfc3435",
+        /// The Trunking Gateway Control Protocol of PacketCable, which is MGCP 1.0 under another name.
+        Tgcp = "tgcp",
+        /// For agents that are not to the letter: simple datagrams, and little that is refused.
+        Lenient = "lenient",
+    }
+
+    /// What stands behind `MGCP 1.0`.
+    Version {
+        /// Nothing; a command with a profile is refused with 528.
+        Mgcp = "mgcp",
+        /// `TGCP 1.0`, in the gateway's commands too; commands without are taken.
+        Tgcp = "tgcp",
+        /// Nothing from the gateway, whatever it is from the agent.
+        Any = "any",
+    }
+
+    /// Whether a command that takes long is answered for the time being.
+    Provisional {
+        /// By 100, and the final response asks for an acknowledgement with an empty `K:`.
+        Confirmed = "confirmed",
+        /// By 100.
+        Plain = "plain",
+        /// Not at all.
+        Off = "off",
+    }
+
+    /// The lines of the gateway's session descriptions.
+    Descriptions {
+        /// All of RFC 2327.
+        Full = "full",
+        /// `v=`, `c=`, `m=` and the payload types.
+        Short = "short",
+    }
+
+    /// What becomes of options in `L:` that the gateway does not have.
+    UnknownOptions {
+        /// The command is refused, with 541 for an unknown one, 518 for a package's, 532 for a value.
+        Refuse = "refuse",
+        /// They are passed over.
+        Ignore = "ignore",
+    }
+
     /// The answer to a command that comes before the restart of its endpoint was told.
     RestartPending {
         /// The response rides behind the RSIP in one datagram.

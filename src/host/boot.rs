@@ -13,7 +13,8 @@ use super::transport::xdp::{Bypass, BypassSettings, Seat, SourceList, umem};
 use super::transport::{Choice, Kind, SocketSettings, TransportSettings, Wanted, bind, explain_bind};
 use super::{cpu, entropy, ring};
 use crate::config::{
-    self, BusyPoll, Config, CpuFacts, Duplicates, RestartPending, Role, RsipForm, Sources, SpanKind, Steering, TransportKind,
+    self, BusyPoll, Config, CpuFacts, Descriptions, Duplicates, RestartPending, Role, RsipForm, Sources, SpanKind, Steering, TransportKind,
+    UnknownOptions,
 };
 use crate::proto::aggregate::{Forms, Widest};
 use crate::proto::base::{CoreId, Counters, Time};
@@ -22,7 +23,7 @@ use crate::proto::core::{Boot, Core};
 use crate::proto::endpoint::{Encoding, Law};
 use crate::proto::overload::Levels;
 use crate::proto::package::ChannelKind;
-use crate::proto::plan::{AgentSettings, Limits, LoadControl, Lookups, Plan, Settings, SpanPlan, Timers};
+use crate::proto::plan::{AgentSettings, Limits, LoadControl, Lookups, Manners, Plan, Provisional, Settings, SpanPlan, Timers, Version};
 use crate::proto::transaction::pace::PaceSettings;
 use crate::proto::trunk::{Facility, FacilityKind, FacilityPlan, SimCard, SimulatedPlan, Topology};
 use anyhow::{Context, Result, anyhow, bail};
@@ -606,6 +607,7 @@ fn agent(config: &Config, agent: &config::Agent, known: &Known) -> AgentSettings
         let host = agent.known_as.first().cloned().unwrap_or(host);
         format!("{}@{host}:{port}", agent.name)
     });
+    let interop = agent.interop();
     let names = agent.known_as.iter().chain(agent.hosts.iter().map(|host| &host.name));
     AgentSettings {
         name: agent.name.clone(),
@@ -617,11 +619,31 @@ fn agent(config: &Config, agent: &config::Agent, known: &Known) -> AgentSettings
         resolved,
         forms: Forms { widest, ranges: agent.rsip_form == RsipForm::Ranges },
         ranges: agent.ranges,
-        same_content: agent.duplicates == Duplicates::SameContent,
+        same_content: interop.duplicates == Duplicates::SameContent,
         refuse_while_restarting: agent.restart_pending == RestartPending::Refuse,
         max_response: agent.max_response as usize,
         pad_responses: agent.pad_responses,
         delete_on_failure: agent.dlcx_on_failure,
+        manners: manners(&interop),
+    }
+}
+
+/// Interop settings in the words of the machines.
+fn manners(interop: &config::Interop) -> Manners {
+    Manners {
+        version: match interop.version {
+            config::Version::Mgcp => Version::Mgcp,
+            config::Version::Tgcp => Version::Tgcp,
+            config::Version::Any => Version::Any,
+        },
+        piggyback: interop.piggyback,
+        provisional: match interop.provisional {
+            config::Provisional::Confirmed => Provisional::Confirmed,
+            config::Provisional::Plain => Provisional::Plain,
+            config::Provisional::Off => Provisional::Off,
+        },
+        full_descriptions: interop.descriptions == Descriptions::Full,
+        ignores_options: interop.unknown_options == UnknownOptions::Ignore,
     }
 }
 

@@ -173,6 +173,74 @@ pub struct AgentSettings {
     pub pad_responses: bool,
     /// Whether a span that dies sends a DeleteConnection for each of its connections.
     pub delete_on_failure: bool,
+    /// How it wants to be spoken to.
+    pub manners: Manners,
+}
+
+/// How an agent wants to be spoken to: what differs between agents though RFC 3435 leaves it no choice, or leaves it open. The default
+/// is the RFC's way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Manners {
+    /// The profile behind `MGCP 1.0` (RFC 3435 3.2.1.4).
+    pub version: Version,
+    /// Whether several messages may share a datagram (3.5.5); else they follow each other.
+    pub piggyback: bool,
+    /// Whether and how a command that takes long is answered for the time being (3.5.6).
+    pub provisional: Provisional,
+    /// Whether descriptions have all lines of RFC 2327, or only those MGCP needs (3.4).
+    pub full_descriptions: bool,
+    /// Whether options in `L:` that the gateway does not know, or does not have, are passed over; else 518, 532 or 541.
+    pub ignores_options: bool,
+}
+
+/// The profile an agent speaks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Version {
+    /// None: `MGCP 1.0`. Commands with a profile are refused with 528.
+    Mgcp,
+    /// `MGCP 1.0 TGCP 1.0`, in the gateway's commands too; commands without are taken.
+    Tgcp,
+    /// None; whatever an agent writes behind `MGCP 1.0` is passed over.
+    Any,
+}
+
+/// Provisional responses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Provisional {
+    /// 100, and the final one asks for an acknowledgement by an empty `K:`.
+    Confirmed,
+    /// 100, and the final one is repeated when the command is.
+    Plain,
+    /// None.
+    Off,
+}
+
+impl Default for Manners {
+    fn default() -> Manners {
+        Manners {
+            version: Version::Mgcp,
+            piggyback: true,
+            provisional: Provisional::Confirmed,
+            full_descriptions: true,
+            ignores_options: false,
+        }
+    }
+}
+
+impl Manners {
+    /// What stands behind `MGCP 1.0` in commands to the agent; empty for nothing.
+    pub fn profile(&self) -> &'static str {
+        if self.version == Version::Tgcp { "TGCP 1.0" } else { "" }
+    }
+
+    /// Whether a command with `profile` behind its version is taken, however it is spelled.
+    pub fn takes_profile(&self, profile: &[u8]) -> bool {
+        match self.version {
+            Version::Mgcp => profile.is_empty(),
+            Version::Tgcp => profile.is_empty() || profile.eq_ignore_ascii_case(self.profile().as_bytes()),
+            Version::Any => true,
+        }
+    }
 }
 
 /// Timers (RFC 3435 3.5, 4.3, 4.4; section F of the requirements).
@@ -362,6 +430,7 @@ impl AgentSettings {
             pad_responses: false,
             max_response: SMALLEST_MAX_RESPONSE,
             delete_on_failure: true,
+            manners: Manners::default(),
         }
     }
 
@@ -437,5 +506,10 @@ impl Settings {
     /// One agent's settings; those of the first when `agent` is no longer in the list.
     pub fn agent(&self, agent: AgentId) -> Option<&AgentSettings> {
         self.agents.get(usize::from(agent.0)).or(self.agents.first())
+    }
+
+    /// How this agent wants to be spoken to; the RFC's way for one that is not known any more.
+    pub fn manners(&self, agent: AgentId) -> Manners {
+        self.agent(agent).map_or_else(Manners::default, |agent| agent.manners)
     }
 }

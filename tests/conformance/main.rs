@@ -9,6 +9,7 @@ mod descriptions;
 mod disconnected;
 mod entities;
 mod events;
+mod interop;
 mod memory;
 mod modifications;
 mod names;

@@ -3,8 +3,8 @@
 use super::names::{self, endpoint_name, facility_name};
 use super::protocol::{Failure, FailureKind, What};
 use super::view::{
-    AgentRow, Body, ConnectionRow, CoreLoad, CoreRow, CounterRow, Counters, EndpointRow, HistoryRow, List, OwnRow, Quantiles, Row, SpanRow,
-    SpanUsage, TimesRow, Transactions,
+    AgentRow, Body, ConnectionRow, CoreLoad, CoreRow, CounterRow, Counters, EndpointRow, HistoryRow, InteropRow, List, OwnRow, Quantiles,
+    Row, SpanRow, SpanUsage, TimesRow, Transactions,
 };
 use super::{Gateway, lead};
 use crate::config::{self, Sources};
@@ -210,7 +210,9 @@ impl Gateway {
                 response_ms: peers().filter_map(|peer| peer.response).max().map(|response| response.as_millis() as u64),
                 loss_ppm: loss_ppm(sent, repeated),
                 rate: peers().filter_map(|peer| peer.rate).min(),
-                duplicates: agent.duplicates.word().into(),
+                profile: agent.profile.word().into(),
+                interop: interop_row(&agent.interop()),
+                duplicates: agent.interop().duplicates.word().into(),
                 ranges: agent.ranges,
                 unanswered: mine().count() as u32,
                 copies_max: mine().map(|own| own.copies).max().unwrap_or(0),
@@ -410,6 +412,16 @@ fn span_row(
         line_status: status.map_or(0, |(_, word)| *word),
         endpoints: range.count,
         usage,
+    }
+}
+
+fn interop_row(interop: &config::Interop) -> InteropRow {
+    InteropRow {
+        version: interop.version.word().into(),
+        piggyback: interop.piggyback,
+        provisional: interop.provisional.word().into(),
+        descriptions: interop.descriptions.word().into(),
+        unknown_options: interop.unknown_options.word().into(),
     }
 }
 

@@ -421,6 +421,12 @@ pub struct AgentRow {
     /// New commands a core may send it in a second, the slowest one; nothing without a limit.
     #[serde(default)]
     pub rate: Option<u64>,
+    /// Its profile.
+    #[serde(default)]
+    pub profile: String,
+    /// What the profile, and what is set beside it, mean.
+    #[serde(default)]
+    pub interop: InteropRow,
     /// What makes a repeat.
     pub duplicates: String,
     /// Whether ranges in names are used.
@@ -433,6 +439,21 @@ pub struct AgentRow {
     pub oldest_ms: u64,
     /// What it was told, or is being told, about service.
     pub restarts: Vec<RestartRow>,
+}
+
+/// How an agent is spoken to.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct InteropRow {
+    /// `mgcp`, `tgcp` or `any`.
+    pub version: String,
+    /// Whether several messages share a datagram.
+    pub piggyback: bool,
+    /// `confirmed`, `plain` or `off`.
+    pub provisional: String,
+    /// `full` or `short`.
+    pub descriptions: String,
+    /// `refuse` or `ignore`.
+    pub unknown_options: String,
 }
 
 /// A RestartInProgress.

@@ -9,7 +9,7 @@ use crate::proto::base::{AgentId, Counter, EndpointIndex, EndpointRange, Time, T
 use crate::proto::codec::mgcp::Writer;
 use crate::proto::endpoint::{Announcement as Told, EntityId, RestartMethod, Service};
 use crate::proto::mgcp::{self, Outcome, Restart, delete, event};
-use crate::proto::plan::{AgentSettings, Plan};
+use crate::proto::plan::{AgentSettings, Manners, Plan};
 use crate::proto::trunk::SpanIndex;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -64,10 +64,15 @@ impl Announcements {
         }
     }
 
-    /// Writes it and the line that separates it from what follows: the length; `None` when it is not out or does not fit.
-    pub fn write(&self, plan: &Plan, number: u32, buffer: &mut [u8]) -> Option<usize> {
+    /// Writes it: the length; `None` when it is not out or does not fit.
+    pub fn write_alone(&self, plan: &Plan, number: u32, buffer: &mut [u8], manners: Manners) -> Option<usize> {
         let (announcement, _) = self.get(number)?;
-        let length = mgcp::write_restart(plan, buffer, announcement.transaction, &announcement.restart)?;
+        mgcp::write_restart(plan, buffer, announcement.transaction, &announcement.restart, manners)
+    }
+
+    /// The same and the line that separates it from what follows.
+    pub fn write(&self, plan: &Plan, number: u32, buffer: &mut [u8], manners: Manners) -> Option<usize> {
+        let length = self.write_alone(plan, number, buffer, manners)?;
         let mut writer = Writer::new(buffer.get_mut(length..)?);
         writer.separator();
         Some(length + writer.finish()?)

@@ -90,6 +90,12 @@ impl Core {
             return;
         }
         match Command::parse_behind(line, bytes) {
+            Ok(command) if !self.settings.manners(agent).takes_profile(command.profile) => {
+                let outcome = Outcome::Refused(mgcp::PROFILE_UNSUPPORTED);
+                let preface = self.preface(verb, endpoint, outcome.code());
+                self.respond(turn, Final { received, handle: Some(handle), id, preface, outcome: &outcome });
+                self.finish(message);
+            }
             Ok(command) => {
                 self.confirm(turn, agent, &command);
                 self.start(turn, received, handle, &command, endpoint);
@@ -112,6 +118,7 @@ impl Core {
         command: &Command<'_>,
         endpoint: Option<EndpointIndex>,
     ) {
+        self.calls.manners = self.settings.manners(received.message.agent);
         let step = self.execute(turn, received, handle, command, endpoint).unwrap_or_else(|refused| Step::Done(Outcome::Refused(refused)));
         let id = command.id;
         match step {

@@ -317,8 +317,8 @@ impl Core {
         let (agent, port) = lead.group_entity(group);
         let (agent, addresses, count) = self.addresses(agent, port);
         let addresses = addresses.get(..count).unwrap_or_default();
-        let plan = &self.plan;
-        let write = |id, buffer: &mut [u8]| mgcp::write_restart(plan, buffer, id, &restart);
+        let (plan, manners) = (&self.plan, self.settings.manners(agent));
+        let write = |id, buffer: &mut [u8]| mgcp::write_restart(plan, buffer, id, &restart, manners);
         match self.outgoing.send(now, agent, addresses, Purpose::Restart(number as u32).pack(), write) {
             Ok(transaction) => {
                 self.counters.add(Counter::RestartsSent);

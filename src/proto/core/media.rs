@@ -158,6 +158,7 @@ impl Core {
         let frames = turn.frames;
         let Some((datagram, _)) = frames.read(message.frame) else { return Err(mgcp::CORE_SILENT) };
         let command = Command::parse(text(&datagram, message))?;
+        self.calls.manners = self.settings.manners(message.agent);
         then(self, turn, &command)
     }
 

@@ -123,9 +123,9 @@ impl Core {
         }
         let Some((agent, addresses, count)) = self.destination(endpoint) else { return };
         let addresses = addresses.get(..count).unwrap_or_default();
-        let calls = &self.calls;
+        let (calls, manners) = (&self.calls, self.settings.manners(agent));
         let write = |id, buffer: &mut [u8]| {
-            let length = event::write_notify(calls, endpoint, id, buffer)?;
+            let length = event::write_notify(calls, endpoint, id, buffer, manners)?;
             // All that is unanswered has to fit in one datagram with it (G-QUA-13, G-QUA-14).
             (before + length <= COMMAND_MAX).then_some(length)
         };

@@ -88,9 +88,14 @@ impl Core {
         for _ in 0..self.plan.limits.slice {
             match self.outgoing.poll(turn.now) {
                 None => break,
-                Some(Due::Transmit { to, body, older, repeat, .. }) => {
+                Some(Due::Transmit { to, agent, body, older, repeat, .. }) => {
                     let local = self.plan.listen_towards(to);
-                    let sent = turn.out.transmit(to, local, |buffer| copy_all(&older, body, buffer));
+                    let sent = if self.settings.manners(agent).piggyback {
+                        turn.out.transmit(to, local, |buffer| copy_all(&older, body, buffer))
+                    } else {
+                        // One message a datagram, the oldest first.
+                        older.iter().chain([body]).all(|message| turn.out.transmit(to, local, |buffer| copy(message, buffer)))
+                    };
                     self.counters.add(match (sent, repeat) {
                         (false, _) => Counter::TransmitFull,
                         (true, false) => Counter::OwnCommands,
@@ -140,9 +145,9 @@ impl Core {
             return;
         }
         let addresses = addresses.get(..count).unwrap_or_default();
-        let plan = &self.plan;
+        let (plan, manners) = (&self.plan, self.settings.manners(agent));
         let domain = self.calls.endpoints.get(connection.endpoint).map_or(0, |endpoint| endpoint.domain);
-        let write = |id, buffer: &mut [u8]| mgcp::write_gateway_delete(plan, domain, buffer, id, connection, report, reason);
+        let write = |id, buffer: &mut [u8]| mgcp::write_gateway_delete(plan, domain, buffer, id, connection, (report, reason), manners);
         let sent = self.outgoing.send(now, agent, addresses, Purpose::Delete(connection.endpoint).pack(), write);
         self.counters.add(if sent.is_ok() { Counter::GatewayDlcxSent } else { Counter::OwnFull });
     }

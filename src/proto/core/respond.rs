@@ -7,6 +7,7 @@ use crate::proto::base::{Counter, EndpointIndex, TransactionId};
 use crate::proto::codec::mgcp::{Writer, pad_first_line};
 use crate::proto::endpoint::Announcement as Told;
 use crate::proto::mgcp::{self, Calls, Outcome};
+use crate::proto::plan::Provisional;
 use crate::proto::transaction::history;
 
 /// What the restart has to do with a response.
@@ -66,12 +67,14 @@ impl Core {
         let pad = self.settings.agent(received.message.agent).is_some_and(|agent| agent.pad_responses);
         // The agent's limit may have grown since the history promised its room.
         let largest = handle.and_then(|handle| self.history.room(handle)).map_or(largest, |room| room.min(largest));
-        let announcement = self.announcement_in_front(preface);
+        let manners = self.settings.manners(received.message.agent);
+        self.calls.manners = manners;
+        let announcement = self.announcement_in_front(turn, received, preface);
         let Core { calls, history, counters, scratch, announcements, plan, .. } = self;
         let mut fitted = true;
         let mut write = Some(write);
         let mut fill = |buffer: &mut [u8], announcement: Option<u32>| {
-            let front = announcement.and_then(|number| announcements.write(plan, number, buffer)).unwrap_or(0);
+            let front = announcement.and_then(|number| announcements.write(plan, number, buffer, manners)).unwrap_or(0);
             let rest = buffer.get_mut(front..).unwrap_or_default();
             let room = rest.len().min(largest);
             let length = write.take().and_then(|write| {
@@ -111,10 +114,11 @@ impl Core {
         preface: Preface,
     ) {
         let Origin { from, local, .. } = received.origin;
-        let announcement = self.announcement_in_front(preface);
+        let manners = self.settings.manners(received.message.agent);
+        let announcement = self.announcement_in_front(turn, received, preface);
         let Core { history, announcements, plan, .. } = self;
         let sent = turn.out.transmit(from, local, |buffer| {
-            let front = announcement.and_then(|number| announcements.write(plan, number, buffer)).unwrap_or(0);
+            let front = announcement.and_then(|number| announcements.write(plan, number, buffer, manners)).unwrap_or(0);
             let body = history.body(handle).unwrap_or_default();
             // Without room for both the restart comes by itself.
             let front = if front + body.len() <= buffer.len() { front } else { 0 };
@@ -146,16 +150,22 @@ impl Core {
         {
             return;
         }
+        let manners = self.settings.manners(received.message.agent);
+        if manners.provisional == Provisional::Off {
+            return;
+        }
         let Origin { from, local, .. } = received.origin;
-        let announcement = self.announcement_in_front(preface);
+        let announcement = self.announcement_in_front(turn, received, preface);
         let queued = self.jobs.is_queueing();
         let (announcements, plan) = (&self.announcements, &self.plan);
         let sent = turn.out.transmit(from, local, |buffer| {
-            let front = announcement.and_then(|number| announcements.write(plan, number, buffer)).unwrap_or(0);
+            let front = announcement.and_then(|number| announcements.write(plan, number, buffer, manners)).unwrap_or(0);
             front + mgcp::write_provisional(buffer.get_mut(front..).unwrap_or_default(), id, queued)
         });
         if sent {
-            self.history.note_provisional(handle);
+            if manners.provisional == Provisional::Confirmed {
+                self.history.note_provisional(handle);
+            }
             self.counters.add(Counter::Provisional);
             self.counters.response(if queued { 101 } else { 100 });
         } else {
@@ -163,14 +173,31 @@ impl Core {
         }
     }
 
-    fn announcement_in_front(&self, preface: Preface) -> Option<u32> {
-        match preface {
-            Preface::None => None,
-            Preface::Any => self.announcements.only_outstanding(),
+    /// The restart that goes in front of a response in its datagram. To an agent that takes one message a datagram it is sent by itself,
+    /// now.
+    fn announcement_in_front<F: Frames, O: Outside>(
+        &mut self,
+        turn: &mut Turn<'_, F, O>,
+        received: Received,
+        preface: Preface,
+    ) -> Option<u32> {
+        let number = match preface {
+            Preface::None => return None,
+            Preface::Any => self.announcements.only_outstanding()?,
             Preface::Endpoint(endpoint) => match self.calls.endpoints.get(endpoint)?.announcement {
-                Told::Outstanding(number) => Some(number),
-                Told::Waiting | Told::Done => None,
+                Told::Outstanding(number) => number,
+                Told::Waiting | Told::Done => return None,
             },
+        };
+        let manners = self.settings.manners(received.message.agent);
+        if manners.piggyback {
+            return Some(number);
         }
+        let Origin { from, local, .. } = received.origin;
+        let (announcements, plan) = (&self.announcements, &self.plan);
+        if !turn.out.transmit(from, local, |buffer| announcements.write_alone(plan, number, buffer, manners).unwrap_or(0)) {
+            self.counters.add(Counter::TransmitFull);
+        }
+        None
     }
 }

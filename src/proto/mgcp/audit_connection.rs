@@ -33,7 +33,7 @@ pub fn write(calls: &Calls, now: Time, writer: &mut Writer<'_>, command: &Comman
     if local {
         let Connection { endpoint, id, local, remote, .. } = *connection;
         let created = Created { endpoint, connection: id, local };
-        local_description(&calls.plan, writer, &created, matches!(remote, Remote::Local(..)));
+        local_description(calls, writer, &created, matches!(remote, Remote::Local(..)));
     }
     if remote {
         if connection.remote_text.is_none() {

@@ -26,7 +26,7 @@ use crate::proto::base::{Counter, Counters, EndpointIndex, Time};
 use crate::proto::codec::mgcp::{Command, EndpointName, Refusal};
 use crate::proto::endpoint::{Announcement, Connection, ConnectionId, ConnectionSlot, Endpoint, Endpoints, LocalMedia};
 use crate::proto::package::ChannelKind;
-use crate::proto::plan::{Plan, Settings};
+use crate::proto::plan::{Manners, Plan, Settings};
 use crate::proto::trunk::{Card, MediaReport};
 use std::sync::Arc;
 
@@ -42,6 +42,8 @@ pub struct Calls {
     pub plan: Arc<Plan>,
     /// Settings.
     pub settings: Arc<Settings>,
+    /// How the agent whose command is in hand wants to be spoken to.
+    pub manners: Manners,
     /// Where to count.
     pub counters: Arc<Counters>,
 }
@@ -57,7 +59,7 @@ impl Calls {
         counters: Arc<Counters>,
     ) -> Calls {
         let watches = event::Watches::new(endpoints.count(), now);
-        Calls { endpoints, watches, card, plan, settings, counters }
+        Calls { endpoints, watches, card, plan, settings, manners: Manners::default(), counters }
     }
 
     /// Where the event machine has `endpoint`; `None` when it is as after a restart.
@@ -167,6 +169,8 @@ pub const NO_MEDIA: Refused = refuse(403, "card has no media resource free");
 pub const REMOTE_MISSING: Refused = refuse(527, "mode needs a remote connection descriptor");
 /// Nothing in common (G-LCO-14).
 pub const NO_COMMON_ENCODING: Refused = refuse(534, "no codec in common");
+/// The agent does not speak the profile it names.
+pub const PROFILE_UNSUPPORTED: Refused = refuse(528, "profile is not supported");
 /// A package that the endpoint does not have (G-RTN-03).
 pub const PACKAGE_UNKNOWN: Refused = refuse(518, "package is not supported");
 /// A name that is none of the package's (G-EVT-14).

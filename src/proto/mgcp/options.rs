@@ -4,19 +4,22 @@ use super::{Calls, NO_COMMON_ENCODING, OPTION_VALUE, PACKAGE_UNKNOWN, Refused};
 use crate::proto::codec::mgcp::{Command, Gain as GainText, LocalConnectionOptions, Network as NetworkText, Range, Reservation};
 use crate::proto::endpoint::{Encoding, Encodings, Gain, Network, Options, negotiate};
 
-/// The options of `command`, each one that can be had (G-LCO-10..12).
-pub(super) fn given(command: &Command<'_>) -> Result<Options, Refused> {
-    let text: LocalConnectionOptions<'_> = command.options()?;
-    if text.packages().next().is_some() {
+/// The options of `command`, each one that can be had (G-LCO-10..12). `lenient`: what cannot be had is passed over, for agents that
+/// give options to any gateway and mean them for those that have them.
+pub(super) fn given(command: &Command<'_>, lenient: bool) -> Result<Options, Refused> {
+    let text: LocalConnectionOptions<'_> = if lenient { command.known_options()? } else { command.options()? };
+    if !lenient && text.packages().next().is_some() {
         return Err(PACKAGE_UNKNOWN);
     }
-    if text.encryption.is_some() || !matches!(text.reservation, None | Some(Reservation::BestEffort)) {
+    let reserves = !matches!(text.reservation, None | Some(Reservation::BestEffort));
+    if !lenient && (text.encryption.is_some() || reserves) {
         return Err(OPTION_VALUE);
     }
     let network = match text.network {
         None => None,
         Some(NetworkText::Internet) => Some(Network::Internet),
         Some(NetworkText::Local) => Some(Network::Local),
+        // Another network is not an option more or less: media would go nowhere.
         Some(_) => return Err(OPTION_VALUE),
     };
     let pair = |range: Range| (range.low, range.high);
@@ -31,7 +34,7 @@ pub(super) fn given(command: &Command<'_>) -> Result<Options, Refused> {
         }),
         silence_suppression: text.silence_suppression,
         type_of_service: text.type_of_service,
-        best_effort: text.reservation.is_some(),
+        best_effort: text.reservation.is_some() && !reserves,
         network,
     })
 }

@@ -7,7 +7,7 @@ use crate::proto::codec::mgcp::{Code, Command, ConnectionParameters, Verb, Write
 use crate::proto::codec::sdp;
 use crate::proto::endpoint::{Connection, Encoding, Encodings, LocalMedia, Remote, RestartMethod};
 use crate::proto::package::{ChannelKind, packages};
-use crate::proto::plan::Plan;
+use crate::proto::plan::{Manners, Plan};
 use crate::proto::trunk::MediaReport;
 use std::net::IpAddr;
 
@@ -56,7 +56,7 @@ pub fn write_outcome(
                     endpoint_at(calls, writer, Code::Z2, *other, domain);
                 }
             }
-            local_description(&calls.plan, writer, created, second.is_some());
+            local_description(calls, writer, created, second.is_some());
         }
         Outcome::Modified(changed) => {
             writer.response(200, id, None, "OK");
@@ -64,7 +64,7 @@ pub fn write_outcome(
             if let Some(created) = changed {
                 let found = calls.endpoints.find(created.endpoint, created.connection);
                 let inside = found.is_some_and(|(_, connection)| matches!(connection.remote, Remote::Local(..)));
-                local_description(&calls.plan, writer, created, inside);
+                local_description(calls, writer, created, inside);
             }
         }
     }
@@ -132,11 +132,11 @@ pub struct Restart {
 }
 
 /// A RestartInProgress, into `buffer`.
-pub fn write_restart(plan: &Plan, buffer: &mut [u8], id: TransactionId, restart: &Restart) -> Option<usize> {
+pub fn write_restart(plan: &Plan, buffer: &mut [u8], id: TransactionId, restart: &Restart, manners: Manners) -> Option<usize> {
     let mut name = [0; crate::proto::aggregate::PATTERN_NAME_MAX];
     let length = restart.pattern.write_name(&plan.topology, &mut name);
     let mut writer = Writer::new(buffer);
-    writer.command(Verb::Rsip, id, name.get(..length)?, plan.domain(0));
+    writer.command_of(Verb::Rsip, id, (name.get(..length)?, plan.domain(0)), manners.profile());
     writer.parameter(Code::RM, restart.method.keyword().as_bytes());
     if restart.delay_s > 0 {
         writer.parameter_number(Code::RD, u64::from(restart.delay_s.min(999_999)));
@@ -154,13 +154,13 @@ pub fn write_gateway_delete(
     buffer: &mut [u8],
     id: TransactionId,
     connection: &Connection,
-    report: &MediaReport,
-    reason: u16,
+    (report, reason): (&MediaReport, u16),
+    manners: Manners,
 ) -> Option<usize> {
     let mut name = [0; NAME];
     let length = plan.topology.write_name(connection.endpoint, &mut name);
     let mut writer = Writer::new(buffer);
-    writer.command(Verb::Dlcx, id, name.get(..length)?, plan.domain(domain));
+    writer.command_of(Verb::Dlcx, id, (name.get(..length)?, plan.domain(domain)), manners.profile());
     writer.parameter_hex_id(Code::C, connection.call);
     writer.parameter_hex_id(Code::I, connection.id.hex());
     writer.parameter_reason(reason, None, reason_text(reason));
@@ -189,10 +189,10 @@ pub(super) fn endpoint_at(calls: &Calls, writer: &mut Writer<'_>, code: Code, en
 }
 
 /// The session description of our half. `inside`: the other half is an endpoint of this gateway (G-SDP-05).
-pub(super) fn local_description(plan: &Plan, writer: &mut Writer<'_>, created: &Created, inside: bool) {
+pub(super) fn local_description(calls: &Calls, writer: &mut Writer<'_>, created: &Created, inside: bool) {
     let Created { endpoint, connection, local } = created;
     let mut name = [0; NAME];
-    let length = if inside { plan.topology.write_name(*endpoint, &mut name) } else { 0 };
+    let length = if inside { calls.plan.topology.write_name(*endpoint, &mut name) } else { 0 };
     let mut payloads = [payload(None); Encodings::MAX];
     let mut count = 0;
     for (place, encoding) in payloads.iter_mut().zip(local.encodings.iter()) {
@@ -214,7 +214,10 @@ pub(super) fn local_description(plan: &Plan, writer: &mut Writer<'_>, created: &
         ptime_ms: Some(period_ms),
         connection: Some(connection.hex()),
     };
-    sdp::write(writer, &description);
+    match calls.manners.full_descriptions {
+        true => sdp::write(writer, &description),
+        false => sdp::write_short(writer, &description),
+    }
 }
 
 fn payload(encoding: Option<Encoding>) -> sdp::Payload<'static> {

@@ -107,3 +107,27 @@ fn no_command_notices_a_reload() {
     });
     gateway.assert_sound();
 }
+
+/// A profile and a switch beside it take effect at once; `show agents` says what is in force.
+#[test]
+fn an_agent_is_spoken_to_as_its_profile_says() {
+    let mut gateway = Gateway::start(Tuning::new());
+    let mut agent = Agent::of(&gateway);
+    let code = |agent: &mut Agent, options: &str| {
+        let response = agent.ask("CRCX", "ds/ds3-1/ds1-2/3", &["C: A1", "M: recvonly", options]);
+        response.code.unwrap()
+    };
+    assert_eq!(code(&mut agent, "L: zz:1"), 541);
+    change(&mut gateway, "agent.0.profile", "\"lenient\"");
+    change(&mut gateway, "agent.0.descriptions", "\"short\"");
+    let done = gateway.order(&["reload"]);
+    assert!(done.contains("agent[ca].profile") && done.contains("agent[ca].descriptions"), "{done}");
+    assert_eq!(code(&mut agent, "L: zz:1"), 200);
+    let row = &gateway.rows(&["agents"])[0];
+    assert_eq!((&row["profile"], &row["duplicates"]), (&"lenient".into(), &"same-content".into()), "{row}");
+    assert_eq!((&row["interop"]["piggyback"], &row["interop"]["descriptions"]), (&false.into(), &"short".into()), "{row}");
+    let table = gateway.order(&["show", "agents"]);
+    assert!(table.contains("lenient: version any, no piggyback, provisional plain, short descriptions, ignore unknown options"), "{table}");
+    change(&mut gateway, "agent.0.profile", "\"strict\"");
+    assert!(gateway.refused(&["reload"]).contains("\"rfc3435\" or \"tgcp\" or \"lenient\""));
+}

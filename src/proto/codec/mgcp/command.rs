@@ -82,6 +82,8 @@ pub struct Command<'a> {
     pub verb: Verb,
     /// The transaction identifier.
     pub id: TransactionId,
+    /// The name of a profile behind the version (RFC 3435 3.2.1.4); empty for none.
+    pub profile: &'a [u8],
     /// To whom.
     pub endpoint: EndpointName<'a>,
     /// The session description that follows the parameters.
@@ -179,10 +181,12 @@ impl<'a> Command<'a> {
             return Err(Refusal::new(Fault::MessageTooLong, usize::from(u16::MAX)));
         }
         check_version(line.version).map_err(|fault| Refusal::new(fault, scan::offset_in(message, line.version)))?;
+        let profile = profile(line.version);
         let endpoint = EndpointName::parse(line.endpoint).map_err(|refusal| refusal.behind(line.endpoint_at))?;
         let mut command = Command {
             verb,
             id: line.id,
+            profile,
             endpoint,
             description: None,
             parameters: Parameters::new(message),
@@ -360,6 +364,11 @@ impl<'a> Command<'a> {
         Ok(self.typed(Code::L, LocalConnectionOptions::parse)?.unwrap_or_default())
     }
 
+    /// The same; options that are not known are passed over.
+    pub fn known_options(&self) -> Result<LocalConnectionOptions<'a>, Refusal> {
+        Ok(self.typed(Code::L, LocalConnectionOptions::parse_known)?.unwrap_or_default())
+    }
+
     /// `B:`, the bearer information; all absent when the command has none.
     pub fn bearer(&self) -> Result<BearerInformation<'a>, Refusal> {
         Ok(self.typed(Code::B, BearerInformation::parse)?.unwrap_or_default())
@@ -453,7 +462,7 @@ fn is_extension_name(name: &[u8]) -> bool {
     (1..=32).contains(&name.len()) && name.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'-')
 }
 
-/// `MGCP 1.0` and nothing behind it; the numbers are compared as numbers (G-SYN-05).
+/// `MGCP 1.0`, whatever profile is behind it; the numbers are compared as numbers (G-SYN-05).
 #[inline]
 fn check_version(text: &[u8]) -> Result<(), Fault> {
     // By far the most frequent spelling.
@@ -464,14 +473,23 @@ fn check_version(text: &[u8]) -> Result<(), Fault> {
     if protocol.is_empty() {
         return Err(Fault::VersionMissing);
     }
-    let (number, profile) = scan::word(rest);
+    let (number, _) = scan::word(rest);
     let mut parts = number.splitn(2, |&b| b == b'.').map(|part| scan::decimal(part, 9));
     let version = (parts.next().flatten(), parts.next().flatten());
     match version {
-        (Some(1), Some(0)) if protocol.eq_ignore_ascii_case(b"MGCP") && profile.is_empty() => Ok(()),
-        (Some(1), Some(0)) if protocol.eq_ignore_ascii_case(b"MGCP") => Err(Fault::ProfileUnsupported),
+        (Some(1), Some(0)) if protocol.eq_ignore_ascii_case(b"MGCP") => Ok(()),
         _ => Err(Fault::VersionUnsupported),
     }
+}
+
+/// What is behind the version; empty for nothing.
+#[inline]
+fn profile(text: &[u8]) -> &[u8] {
+    if text.len() <= b"MGCP 1.0".len() {
+        return b"";
+    }
+    let (_, rest) = scan::word(text);
+    scan::trim(scan::word(rest).1)
 }
 
 /// The session descriptions of `message` from `from` on, behind the first empty line: each ends at an empty line. A third one is left

@@ -172,9 +172,21 @@ pub struct LocalConnectionOptions<'a> {
 impl<'a> LocalConnectionOptions<'a> {
     /// Reads the value of `L:`.
     pub fn parse(value: &'a [u8]) -> Result<LocalConnectionOptions<'a>, Refusal> {
+        LocalConnectionOptions::parse_but(value, |_| false)
+    }
+
+    /// Reads a value, and passes over options that are not known.
+    pub fn parse_known(value: &'a [u8]) -> Result<LocalConnectionOptions<'a>, Refusal> {
+        LocalConnectionOptions::parse_but(value, |fault| fault == Fault::OptionUnknown)
+    }
+
+    fn parse_but(value: &'a [u8], skips: impl Fn(Fault) -> bool) -> Result<LocalConnectionOptions<'a>, Refusal> {
         let mut options = LocalConnectionOptions { packages: PackageOptions { value, count: 0 }, ..Default::default() };
         for item in Items::new(value, b',') {
-            options.add(item).map_err(|fault| Refusal::new(fault, scan::offset_in(value, item)))?;
+            match options.add(item) {
+                Err(fault) if !skips(fault) => return Err(Refusal::new(fault, scan::offset_in(value, item))),
+                _ => {}
+            }
         }
         Ok(options)
     }

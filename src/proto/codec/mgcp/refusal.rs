@@ -94,8 +94,6 @@ faults! {
         VersionMissing = 510 "endpoint name or protocol version is missing",
         /// Any version but 1.0 (G-SYN-05).
         VersionUnsupported = 528 "only MGCP 1.0 is supported",
-        /// A profile name behind the version (G-SYN-05).
-        ProfileUnsupported = 528 "profile is not supported",
         /// No `@domain`.
         EndpointIncomplete = 510 "endpoint name lacks its domain",
         /// An empty term, an embedded wildcard or a character no name holds (G-EPN-02, G-EPN-06).

@@ -207,6 +207,17 @@ impl<'a> Writer<'a> {
         self.bytes(b" MGCP 1.0\r\n");
     }
 
+    /// The same, with the name of a profile behind the version; empty for none.
+    pub fn command_of(&mut self, verb: Verb, id: TransactionId, (local, domain): (&[u8], &[u8]), profile: &str) {
+        self.command(verb, id, local, domain);
+        if !profile.is_empty() {
+            self.length = self.length.saturating_sub(b"\r\n".len());
+            self.byte(b' ');
+            self.text(profile);
+            self.end_line();
+        }
+    }
+
     /// At most [`TEXT_MAX`] bytes, what is not printable as `?`.
     pub fn printable(&mut self, text: &[u8]) {
         let text = text.get(..TEXT_MAX).unwrap_or(text);

@@ -10,7 +10,7 @@ mod write;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 pub use read::{Direction, FORMATS_MAX, Format, Formats, Session, is_absent};
-pub use write::{Description, Payload, write, write_absent, write_raw};
+pub use write::{Description, Payload, write, write_absent, write_raw, write_short};
 
 /// Where media of a connection goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

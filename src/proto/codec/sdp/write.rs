@@ -41,19 +41,34 @@ pub struct Description<'a> {
 
 /// The empty line and our description.
 pub fn write(writer: &mut Writer<'_>, description: &Description<'_>) {
+    write_lines(writer, description, true);
+}
+
+/// The same with no more than MGCP needs: `v=`, `c=`, `m=` and its payload types, for agents that know no more.
+pub fn write_short(writer: &mut Writer<'_>, description: &Description<'_>) {
+    write_lines(writer, description, false);
+}
+
+fn write_lines(writer: &mut Writer<'_>, description: &Description<'_>, full: bool) {
     let local = matches!(description.address, Address::Local(_));
     writer.begin_description();
-    writer.text("v=0\r\no=- ");
-    writer.number(description.session_id);
-    writer.byte(b' ');
-    writer.number(description.version);
-    writer.byte(b' ');
-    let place = writer.written().len();
-    address(writer, description.address);
-    let end = writer.written().len();
-    writer.text("\r\ns=-\r\nc=");
-    writer.again(place..end);
-    writer.text("\r\nt=0 0\r\n");
+    if full {
+        writer.text("v=0\r\no=- ");
+        writer.number(description.session_id);
+        writer.byte(b' ');
+        writer.number(description.version);
+        writer.byte(b' ');
+        let place = writer.written().len();
+        address(writer, description.address);
+        let end = writer.written().len();
+        writer.text("\r\ns=-\r\nc=");
+        writer.again(place..end);
+        writer.text("\r\nt=0 0\r\n");
+    } else {
+        writer.text("v=0\r\nc=");
+        address(writer, description.address);
+        writer.end_line();
+    }
     if let (true, Some(connection)) = (local, description.connection) {
         writer.text("a=MGCPlocalcx:");
         writer.hex_id(connection);
@@ -70,7 +85,7 @@ pub fn write(writer: &mut Writer<'_>, description: &Description<'_>) {
     for payload in description.payloads {
         attributes(writer, payload);
     }
-    if let Some(ptime_ms) = description.ptime_ms {
+    if let Some(ptime_ms) = description.ptime_ms.filter(|_| full) {
         writer.text("a=ptime:");
         writer.number(u64::from(ptime_ms));
         writer.end_line();
@@ -175,6 +190,13 @@ mod tests {
         );
         let session = Session::parse(text.trim_ascii_start().as_bytes()).unwrap();
         assert_eq!((session.port, session.ptime_ms, session.formats().count()), (4000, Some(20), 2));
+    }
+
+    #[test]
+    fn short_ones_have_what_mgcp_needs() {
+        let text = written(|w| write_short(w, &description(Address::Ip4([192, 0, 2, 10].into()))));
+        assert_eq!(text, "\r\nv=0\r\nc=IN IP4 192.0.2.10\r\nm=audio 4000 RTP/AVP 0 96\r\na=rtpmap:96 G726-32/8000\r\na=fmtp:96 x=1\r\n");
+        assert!(Session::parse(text.trim_ascii_start().as_bytes()).is_ok());
     }
 
     #[test]

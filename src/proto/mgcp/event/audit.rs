@@ -8,6 +8,7 @@ use crate::proto::codec::mgcp::{Code, ListKind, Verb, Writer};
 use crate::proto::endpoint::{Blob, EntityId};
 use crate::proto::mgcp::Calls;
 use crate::proto::package::{EventId, packages};
+use crate::proto::plan::Manners;
 use crate::proto::trunk::EventText;
 
 /// Room for the local name of one endpoint.
@@ -113,13 +114,13 @@ fn observed(calls: &Calls, writer: &mut Writer<'_>, watch: &Watch) {
 }
 
 /// The Notify of an endpoint that has one to send, into `buffer`: its length (G-NTF-01, G-NTF-02).
-pub fn write_notify(calls: &Calls, endpoint: EndpointIndex, id: TransactionId, buffer: &mut [u8]) -> Option<usize> {
+pub fn write_notify(calls: &Calls, endpoint: EndpointIndex, id: TransactionId, buffer: &mut [u8], manners: Manners) -> Option<usize> {
     let watch = calls.watch(endpoint)?;
     let domain = calls.endpoints.get(endpoint)?.domain;
     let mut name = [0; NAME];
     let length = calls.plan.topology.write_name(endpoint, &mut name);
     let mut writer = Writer::new(buffer);
-    writer.command(Verb::Ntfy, id, name.get(..length)?, calls.plan.domain(domain));
+    writer.command_of(Verb::Ntfy, id, (name.get(..length)?, calls.plan.domain(domain)), manners.profile());
     if let Some(named) = watch.named {
         writer.begin(Code::N);
         entity(calls, &mut writer, named);

@@ -87,6 +87,8 @@ pub enum Due<'a> {
         id: TransactionId,
         /// Where to.
         to: SocketAddr,
+        /// Whose address that is.
+        agent: AgentId,
         /// The command, byte for byte the same each time.
         body: &'a [u8],
         /// What is repeated in front of it, because it must not arrive before them.
@@ -370,7 +372,7 @@ impl Outgoing {
                 Step::Transmit { repeat } => {
                     let slot = &self.slots[key as usize];
                     let (body, older) = (self.bodies.get(key, slot.stored), self.older(now, slot));
-                    return Some(Due::Transmit { id: slot.id, to: slot.to(), body, older, repeat });
+                    return Some(Due::Transmit { id: slot.id, to: slot.to(), agent: slot.agent, body, older, repeat });
                 }
                 Step::Unanswered => {
                     let Slot { id, agent, user, .. } = self.slots[key as usize];

@@ -130,7 +130,15 @@ fn versions() {
         assert_eq!(version(good), None, "{good}");
     }
     assert_eq!(version(""), Some(Fault::VersionMissing));
-    assert_eq!(version("MGCP 1.0 NCS 1.0"), Some(Fault::ProfileUnsupported));
+    // A profile is for who knows the agent to judge.
+    assert_eq!(version("MGCP 1.0 NCS 1.0"), None);
+    let profile = |version: &str| {
+        let text = format!("AUEP 1 a@b {version}\r\n");
+        String::from_utf8_lossy(Command::parse(text.as_bytes()).unwrap().profile).into_owned()
+    };
+    assert_eq!(profile("MGCP 1.0"), "");
+    assert_eq!(profile("MGCP 1.0  "), "");
+    assert_eq!(profile("mgcp  1.0  TGCP 1.0 "), "TGCP 1.0");
     for bad in ["MGCP 0.1", "MGCP 2.7", "SGCP 1.1", "MGCP", "MGCP 1", "MGCP 1.0.0", "MGCP x.y", "MGCP1.0"] {
         assert_eq!(version(bad), Some(Fault::VersionUnsupported), "{bad}");
     }
