@@ -262,7 +262,8 @@ impl Parts {
         let seats: Vec<Option<Arc<Seat>>> = layout.cores.iter().map(|core| seat(core.role)).collect();
         let lent = umem::layout(config.xdp.frames.into(), wide.send_frames.into(), slot_size);
         let chunks: Vec<_> = seats.iter().map(|seat| if seat.is_some() { lent } else { ChunkLayout::default() }).collect();
-        let (table, pools) = FrameTable::with_chunks(&layouts, &chunks).context("memory for frames")?;
+        let cpus: Vec<usize> = layout.cores.iter().map(|core| core.cpu.into()).collect();
+        let (table, pools) = FrameTable::placed(&layouts, &chunks, &cpus).context("memory for frames")?;
         let (mut wakers, mut sleepers) = (Vec::new(), Vec::new());
         for _ in 0..cores {
             let (waker, sleeper) = wake::pair().context("an event to wake a core")?;

@@ -28,6 +28,7 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use super::cpu;
 use crate::proto::base::{CoreId, FrameRef, Time};
 
 /// Bytes kept free in front of a datagram, for what the kernel writes there (io_uring: sizes, source address, timestamp).
@@ -103,12 +104,23 @@ impl FrameTable {
     /// # Errors
     /// As for [`FrameTable::new`].
     pub fn with_chunks(layouts: &[FrameLayout], chunks: &[ChunkLayout]) -> io::Result<(Arc<FrameTable>, Vec<FramePool>)> {
+        FrameTable::placed(layouts, chunks, &[])
+    }
+
+    /// The same, the first cores' states of frames on the NUMA nodes of these CPUs.
+    ///
+    /// # Errors
+    /// As for [`FrameTable::new`].
+    pub fn placed(layouts: &[FrameLayout], chunks: &[ChunkLayout], cpus: &[usize]) -> io::Result<(Arc<FrameTable>, Vec<FramePool>)> {
         if layouts.len() > usize::from(u8::MAX) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "more than 255 cores"));
         }
         let chunks = chunks.iter().copied().chain(std::iter::repeat(ChunkLayout::default()));
-        let regions =
-            layouts.iter().zip(chunks).map(|(layout, chunks)| Region::new(layout, chunks)).collect::<io::Result<Box<[Region]>>>()?;
+        let region = |(core, (layout, chunks)): (usize, (&FrameLayout, ChunkLayout))| match cpus.get(core) {
+            Some(&cpu) => cpu::on(cpu, || Region::new(layout, chunks)),
+            None => Region::new(layout, chunks),
+        };
+        let regions = layouts.iter().zip(chunks).enumerate().map(region).collect::<io::Result<Box<[Region]>>>()?;
         let table = Arc::new(FrameTable { regions });
         let pools = (0..layouts.len()).map(|core| FramePool::new(&table, CoreId(core as u8), 0..table.regions[core].frames)).collect();
         Ok((table, pools))
@@ -199,6 +211,11 @@ impl FramePool {
     /// The memory of all chunks, those that are no frames at its end: address and length, whole pages. `None` when there are none.
     pub fn chunk_memory(&self) -> Option<(*mut u8, usize)> {
         self.region().chunks.as_ref().map(|memory| (memory.address(0), memory.bytes))
+    }
+
+    /// Whether the chunks lie on huge pages.
+    pub fn has_huge_chunks(&self) -> bool {
+        self.region().chunks.as_ref().is_some_and(|memory| memory.huge)
     }
 
     /// Whether the frame is one of this pool.
@@ -393,6 +410,7 @@ unsafe impl Sync for Head {}
 pub(super) struct Memory {
     start: NonNull<u8>,
     bytes: usize,
+    huge: bool,
 }
 
 impl Memory {
@@ -412,7 +430,7 @@ impl Memory {
         // SAFETY: an anonymous private mapping at an address of the kernel's choice touches no memory that exists.
         let start = unsafe { libc::mmap(ptr::null_mut(), bytes, protection, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | flags, -1, 0) };
         match NonNull::new(start.cast::<u8>()) {
-            Some(start) if start.as_ptr().cast() != libc::MAP_FAILED => Ok(Memory { start, bytes }),
+            Some(start) if start.as_ptr().cast() != libc::MAP_FAILED => Ok(Memory { start, bytes, huge: flags & libc::MAP_HUGETLB != 0 }),
             _ => Err(io::Error::last_os_error()),
         }
     }

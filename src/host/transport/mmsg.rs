@@ -10,23 +10,15 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::time::Duration;
 
-use mio::unix::SourceFd;
-use mio::{Events, Interest, Poll, Token};
-
 use super::reports::{Report, Reports, may_be_a_report};
 use super::runs::{Runs, SegmentControl, is_refusal};
 use super::slots::{SendSlots, Slot};
 use super::socket::{CONTROL_SIZE, RawAddress, receive_timestamp};
+use super::watch::Watch;
 use super::{BATCH, Sleeper, Stats, Transport, TransportSettings, Waker, sys};
 use crate::host::clock::{Clock, WallClock};
 use crate::host::frame::{FramePool, HEADROOM, Meta};
 use crate::proto::base::{FrameRef, Time};
-
-/// How long a core with unsent datagrams sleeps before it tries again to send them.
-pub(super) const SEND_RETRY: Duration = Duration::from_millis(1);
-
-/// The event token of the waker; sockets have their place in the list.
-const WAKE: Token = Token(usize::MAX);
 
 /// `recvmmsg`/`sendmmsg` transport.
 pub struct Mmsg {
@@ -37,9 +29,7 @@ pub struct Mmsg {
     slots: SendSlots,
     receiving: Receiving,
     sending: Sending,
-    poll: Poll,
-    events: Events,
-    sleeper: Sleeper,
+    watch: Watch,
     clock: Clock,
     wall: WallClock,
     stats: Stats,
@@ -80,13 +70,9 @@ impl Mmsg {
             let refused = |e: io::Error| io::Error::new(e.kind(), format!("SO_BUSY_POLL: {e} (it needs CAP_NET_ADMIN)"));
             sockets.iter().try_for_each(|socket| sys::busy_poll(socket.as_fd(), time)).map_err(refused)?;
         }
-        let poll = Poll::new()?;
-        for (place, socket) in sockets.iter().enumerate() {
-            poll.registry().register(&mut SourceFd(&socket.as_raw_fd()), Token(place), Interest::READABLE)?;
-        }
-        poll.registry().register(&mut SourceFd(&sleeper.event().as_raw_fd()), WAKE, Interest::READABLE)?;
+        let watched: Vec<(RawFd, usize)> = sockets.iter().map(UdpSocket::as_raw_fd).zip(0..).collect();
+        let watch = Watch::new(&watched, sleeper)?;
         let slots = SendSlots::new(settings);
-        let events = Events::with_capacity(sockets.len() + 1);
         let line = |socket| Line { socket, queued: Runs::new(slots.count(), settings.coalesce), drained: false };
         Ok(Mmsg {
             lines: sockets.into_iter().map(line).collect(),
@@ -95,9 +81,7 @@ impl Mmsg {
             slots,
             receiving: Receiving::new(),
             sending: Sending::new(),
-            poll,
-            events,
-            sleeper,
+            watch,
             wall: WallClock::new(&clock),
             clock,
             stats: Stats::default(),
@@ -245,30 +229,17 @@ impl Transport for Mmsg {
 
     fn sleep(&mut self, timeout: Option<Duration>, idle: &mut dyn FnMut() -> bool) {
         self.flush();
-        let unsent = self.has_unsent();
         let drained = self.starved || self.lines.iter().all(|line| line.drained);
         if !drained && self.slots.free() > 0 {
             return;
         }
-        let timeout = if unsent { Some(timeout.unwrap_or(SEND_RETRY).min(SEND_RETRY)) } else { timeout };
-        self.sleeper.announce();
-        if idle() {
-            // An interrupted poll is a short sleep; any other error would be a fault in our own registrations.
-            let result = self.poll.poll(&mut self.events, timeout);
-            debug_assert!(result.as_ref().is_ok() || result.as_ref().is_err_and(|e| e.kind() == ErrorKind::Interrupted));
-            for event in &self.events {
-                match event.token() {
-                    WAKE => self.stats.wakes += u64::from(self.sleeper.drain()),
-                    Token(place) => {
-                        if let Some(line) = self.lines.get_mut(place) {
-                            line.drained = false;
-                        }
-                    }
-                }
+        let (unsent, lines) = (self.has_unsent(), &mut self.lines);
+        let woken = self.watch.sleep(timeout, unsent, idle, |place| {
+            if let Some(line) = lines.get_mut(place) {
+                line.drained = false;
             }
-            self.events.clear();
-        }
-        self.sleeper.awake();
+        });
+        self.stats.wakes += u64::from(woken);
     }
 
     fn take_report(&mut self) -> Option<Report> {
@@ -276,7 +247,7 @@ impl Transport for Mmsg {
     }
 
     fn waker(&self) -> Waker {
-        self.sleeper.waker()
+        self.watch.waker()
     }
 
     fn stats(&mut self) -> Stats {

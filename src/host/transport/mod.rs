@@ -19,6 +19,7 @@ pub mod steer;
 pub(in crate::host) mod sys;
 pub mod uring;
 pub mod wake;
+mod watch;
 pub mod xdp;
 
 use std::net::SocketAddr;

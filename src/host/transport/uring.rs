@@ -29,11 +29,12 @@ use io_uring::squeue::{Entry, Flags};
 use io_uring::types::{BufRingEntry, CancelBuilder, Fd, Fixed, Napi, RecvMsgOut, SubmitArgs, Timespec};
 use io_uring::{EnterFlags, IoUring, Probe, cqueue, opcode};
 
-use super::mmsg::{SEND_RETRY, empty_places};
+use super::mmsg::empty_places;
 use super::reports::{Report, Reports, may_be_a_report};
 use super::runs::{Run, Runs, SegmentControl, is_refusal};
 use super::slots::{SendSlots, Slot};
 use super::socket::{CONTROL_SIZE, RawAddress, receive_timestamp};
+use super::watch::SEND_RETRY;
 use super::{Sleeper, Stats, Transport, TransportSettings, Waker, sys};
 use crate::host::clock::{Clock, WallClock};
 use crate::host::frame::{FramePool, HEADROOM, Memory, Meta};

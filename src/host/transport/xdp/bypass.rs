@@ -49,6 +49,25 @@ pub struct BypassSettings {
     pub cores: usize,
 }
 
+impl BypassSettings {
+    /// For one core, everything as the card can do it.
+    pub fn new(listen: Vec<SocketAddr>, sources: SourceList) -> BypassSettings {
+        BypassSettings {
+            listen,
+            interface: None,
+            queues: None,
+            mode: XdpMode::Auto,
+            copy: XdpCopy::Auto,
+            need_wakeup: true,
+            busy_poll: None,
+            bypass_firewall: false,
+            traffic_class: 0,
+            sources,
+            cores: 1,
+        }
+    }
+}
+
 /// Who may send.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct SourceList {
@@ -138,7 +157,8 @@ impl Bypass {
         if !filters.is_empty() {
             if !settings.bypass_firewall {
                 let list = filters.join(", ");
-                return Err(format!("{list} may match, and AF_XDP bypasses it: xdp.bypass_firewall = true says that this is meant"));
+                let meant = "xdp.bypass_firewall = true (load, nic: --bypass-firewall) says that this is meant";
+                return Err(format!("{list} may match, and AF_XDP bypasses it: {meant}"));
             }
             tracing::warn!("xdp: packet filters do not see what agents send: {} (xdp.bypass_firewall = true)", filters.join(", "));
         }

@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 
 use socket2::{Domain, Socket, Type};
 
-use super::netlink::{Link, Netlink, interface_of, links};
+use super::netlink::{self, Link, Netlink, interface_of, links};
 use super::sys;
 
 /// Where a listen address is served.
@@ -47,6 +47,17 @@ pub fn places(netlink: &mut Netlink, listen: &[SocketAddr], name: Option<&str>) 
         }
     }
     Ok(places)
+}
+
+/// The addresses of an interface.
+///
+/// # Errors
+/// When there is no interface with this name, or the kernel does not tell.
+pub fn addresses(netlink: &mut Netlink, name: &str) -> Result<Vec<IpAddr>, String> {
+    let links = links(netlink).map_err(|error| format!("the kernel does not tell its interfaces: {error}"))?;
+    let link = links.iter().find(|link| link.name == name).ok_or_else(|| format!("there is no interface {name}"))?;
+    let all = netlink::addresses(netlink).map_err(|error| format!("the kernel does not tell its addresses: {error}"))?;
+    Ok(all.into_iter().filter(|(index, _)| *index == link.index).map(|(_, address)| address).collect())
 }
 
 fn find(netlink: &mut Netlink, address: IpAddr) -> Result<u32, String> {

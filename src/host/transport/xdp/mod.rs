@@ -15,6 +15,7 @@
 //! | `resolver`, `paths` | how destinations are reached: the thread that asks the kernel; what a core knows |
 //! | `packet` | headers and checksums |
 //! | `port`, `ring`, `umem` | a socket; its rings; the memory shared with the card |
+//! | `lone` | a transport for one thread that is no gateway |
 //! | `netlink`, `sys` | questions to the kernel; system calls |
 //!
 //! Order: what goes by the kernel may be overtaken by later datagrams to the same destination, and the other way round. Nothing is lost
@@ -22,6 +23,7 @@
 
 pub mod bypass;
 pub mod interface;
+mod lone;
 mod netlink;
 pub mod packet;
 mod paths;
@@ -40,18 +42,17 @@ use std::os::fd::AsRawFd;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use mio::unix::SourceFd;
-use mio::{Events, Interest, Poll, Token};
-
-use super::mmsg::{Mmsg, SEND_RETRY};
+use super::mmsg::Mmsg;
 use super::reports::Report;
 use super::slots::Slot;
+use super::watch::Watch;
 use super::{Sleeper, Stats, Transport, TransportSettings, Waker, wake};
 use crate::host::clock::Clock;
 use crate::host::frame::{FramePool, Meta};
 use crate::proto::base::{FrameRef, Time};
 
 pub use bypass::{Bypass, BypassSettings, Seat, SourceList};
+pub use lone::Lone;
 pub use netlink::{Link, Netlink};
 
 use packet::HEADERS_MAX;
@@ -64,9 +65,8 @@ use umem::{SLOT_HEAD, Umem};
 const KERNEL_SLOTS: u32 = 64;
 /// While the card's rings have work, the kernel's sockets are looked at once in so many turns: the look is a system call.
 const KERNEL_EVERY: u32 = 16;
-/// Event tokens: sockets of both kinds have their place in one list.
-const WAKE: Token = Token(usize::MAX);
-const KERNEL: Token = Token(usize::MAX - 1);
+/// The number of the kernel's sockets among what is slept on; the others have their place in the list.
+const KERNEL: usize = usize::MAX - 1;
 
 /// AF_XDP transport.
 pub struct Xdp {
@@ -90,9 +90,7 @@ pub struct Xdp {
     kernel_quiet: bool,
     /// Their descriptors, to sleep on.
     _kernel_sockets: Vec<UdpSocket>,
-    poll: Poll,
-    events: Events,
-    sleeper: Sleeper,
+    watch: Watch,
     clock: Clock,
     /// CLOCK_MONOTONIC at [`Time::ZERO`].
     origin_ns: u64,
@@ -140,25 +138,25 @@ impl Xdp {
         for (port, &queue) in ports.iter_mut().zip(&seat.queues) {
             port.fill(&mut umem);
             port.begin(&seat.shared.cards[queue.card], queue)?;
+            let (card, copies) = (&seat.shared.cards[queue.card].name, if port.is_zero_copy() { "zero-copy" } else { "copies" });
+            tracing::info!(
+                "xdp: {card} queue {}: {copies}, memory on {} pages",
+                queue.number,
+                if umem.is_huge() { "huge" } else { "small" }
+            );
         }
         let exits = seat.shared.lines.iter().map(|line| ports.iter().position(|port| port.card == line.card)).collect();
 
-        let poll = Poll::new()?;
         let kernel_sockets = sockets.iter().map(UdpSocket::try_clone).collect::<io::Result<Vec<_>>>()?;
-        for socket in &kernel_sockets {
-            poll.registry().register(&mut SourceFd(&socket.as_raw_fd()), KERNEL, Interest::READABLE)?;
-        }
-        for (place, port) in ports.iter().enumerate() {
-            poll.registry().register(&mut SourceFd(&port.fd()), Token(place), Interest::READABLE)?;
-        }
-        poll.registry().register(&mut SourceFd(&sleeper.event().as_raw_fd()), WAKE, Interest::READABLE)?;
+        let watched = kernel_sockets.iter().map(|socket| (socket.as_raw_fd(), KERNEL));
+        let watched: Vec<_> = watched.chain(ports.iter().map(Port::fd).zip(0..)).collect();
+        let watch = Watch::new(&watched, sleeper)?;
         // The kernel's transport never sleeps: nobody has its waker.
         let (_, unused) = wake::pair()?;
         let kernel_settings = TransportSettings { send_slots: KERNEL_SLOTS.min(settings.send_slots), ..settings.clone() };
         let kernel = Mmsg::open(sockets, pool, unused, clock, &kernel_settings)?;
         let now = clock.now();
         Ok(Xdp {
-            events: Events::with_capacity(ports.len() + kernel_sockets.len() + 1),
             waiting: VecDeque::with_capacity(umem.slots()),
             ports,
             umem,
@@ -171,8 +169,7 @@ impl Xdp {
             kernel_turns: 0,
             kernel_quiet: false,
             _kernel_sockets: kernel_sockets,
-            poll,
-            sleeper,
+            watch,
             clock,
             origin_ns: sys::monotonic_ns().saturating_sub(now.0),
             now,
@@ -367,22 +364,9 @@ impl Transport for Xdp {
         }
         self.ports.iter().for_each(Port::poke);
         let unsent = !self.waiting.is_empty() || self.kernel.has_unsent() || self.ports.iter().any(|port| port.is_pending(self.now));
-        let timeout = if unsent { Some(timeout.unwrap_or(SEND_RETRY).min(SEND_RETRY)) } else { timeout };
-        self.sleeper.announce();
-        if idle() {
-            // An interrupted poll is a short sleep; any other error would be a fault in our own registrations.
-            let result = self.poll.poll(&mut self.events, timeout);
-            debug_assert!(result.as_ref().is_ok() || result.as_ref().is_err_and(|e| e.kind() == ErrorKind::Interrupted));
-            for event in &self.events {
-                match event.token() {
-                    WAKE => self.stats.wakes += u64::from(self.sleeper.drain()),
-                    KERNEL => self.kernel_quiet = false,
-                    _ => {}
-                }
-            }
-            self.events.clear();
-        }
-        self.sleeper.awake();
+        let quiet = &mut self.kernel_quiet;
+        let woken = self.watch.sleep(timeout, unsent, idle, |number| *quiet &= number != KERNEL);
+        self.stats.wakes += u64::from(woken);
     }
 
     /// Reports come to the kernel's sockets, also for what was sent past them: the ports are theirs.
@@ -391,7 +375,7 @@ impl Transport for Xdp {
     }
 
     fn waker(&self) -> Waker {
-        self.sleeper.waker()
+        self.watch.waker()
     }
 
     fn stats(&mut self) -> Stats {

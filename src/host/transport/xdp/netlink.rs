@@ -296,22 +296,28 @@ pub fn links(netlink: &mut Netlink) -> io::Result<Vec<Link>> {
     Ok(messages.iter().filter_map(|(_, message)| Link::parse(message)).collect())
 }
 
+/// All addresses of this host, each with the number of its interface.
+///
+/// # Errors
+/// The kernel's.
+pub fn addresses(netlink: &mut Netlink) -> io::Result<Vec<(u32, IpAddr)>> {
+    const IFA_ADDRESS: u16 = 1;
+    const IFA_LOCAL: u16 = 2;
+    let read = |message: &[u8]| {
+        let rest = message.get(8..)?;
+        // The local address of a point-to-point link is the other attribute.
+        let own = attribute(rest, IFA_LOCAL).or_else(|| attribute(rest, IFA_ADDRESS)).and_then(address)?;
+        Some((message.get(4..8).and_then(word)?, own))
+    };
+    Ok(netlink.dump(libc::RTM_GETADDR, &[0; 8])?.iter().filter_map(|(_, message)| read(message)).collect())
+}
+
 /// The number of the interface that has an address.
 ///
 /// # Errors
 /// The kernel's.
 pub fn interface_of(netlink: &mut Netlink, wanted: IpAddr) -> io::Result<Option<u32>> {
-    const IFA_ADDRESS: u16 = 1;
-    const IFA_LOCAL: u16 = 2;
-    for (_, message) in netlink.dump(libc::RTM_GETADDR, &[family(wanted), 0, 0, 0, 0, 0, 0, 0])? {
-        let Some(rest) = message.get(8..) else { continue };
-        // The local address of a point-to-point link is the other attribute.
-        let own = attribute(rest, IFA_LOCAL).or_else(|| attribute(rest, IFA_ADDRESS)).and_then(address);
-        if own == Some(wanted) {
-            return Ok(message.get(4..8).and_then(word));
-        }
-    }
-    Ok(None)
+    Ok(addresses(netlink)?.into_iter().find(|(_, own)| *own == wanted).map(|(index, _)| index))
 }
 
 /// A route to one destination.

@@ -71,6 +71,11 @@ impl Umem {
         self.pool.touch();
     }
 
+    /// Whether it lies on huge pages.
+    pub fn is_huge(&self) -> bool {
+        self.pool.has_huge_chunks()
+    }
+
     /// Whether a frame is one of the chunks.
     #[inline]
     pub fn owns(&self, frame: FrameRef) -> bool {
