@@ -27,7 +27,7 @@ const EDGES: &[(&str, &[&str])] = &[
 const CRATE_EDGES: &[(&str, &[&str])] = &[
     ("proto", &[]),
     ("sim", &["proto"]),
-    ("load", &["proto"]),
+    ("load", &["proto", "host"]),
     ("config", &["proto"]),
     ("host", &["proto", "config"]),
     ("cli", &["proto", "config", "host", "load"]),

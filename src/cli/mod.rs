@@ -52,6 +52,8 @@ enum Verb {
     },
     /// Play the call agent against a gateway and measure it.
     Load(load::Args),
+    /// Try AF_XDP on a network card and echo by it, or ask the echo of another host.
+    Nic(host::nic::Args),
     /// Show what a running gateway does.
     Show {
         /// What to show.
@@ -207,6 +209,7 @@ pub fn main() -> ExitCode {
         Verb::Run => report(run(path, cli.socket, cli.log)),
         Verb::Check { file, cpus } => report(check(&file, cpus.as_deref())),
         Verb::Load(arguments) => report(load::run(arguments, Arc::new(far::Operator::new(path, cli.socket)))),
+        Verb::Nic(arguments) => report(host::nic::run(&arguments, &mut std::io::stdout())),
         Verb::Show { what, history: true, .. } if what != What::Span => {
             report(Err(anyhow!("--history is of one facility: show span NAME")))
         }
@@ -259,7 +262,7 @@ fn order(verb: Verb) -> Request {
         Verb::Sim(SimVerb::Stall { core, ms }) => Request::Sim(Sim::Stall { core, ms }),
         Verb::Show { what, name, state, .. } => Request::Show { what, name, state },
         Verb::Trace(arguments) => arguments.request(),
-        Verb::Run | Verb::Check { .. } | Verb::Load(_) => unreachable!("done by main"),
+        Verb::Run | Verb::Check { .. } | Verb::Load(_) | Verb::Nic(_) => unreachable!("done by main"),
     }
 }
 

@@ -12,6 +12,7 @@ pub mod dns;
 pub mod entropy;
 pub mod frame;
 pub mod inside;
+pub mod nic;
 pub mod ring;
 pub mod run;
 pub mod tap;

@@ -3,9 +3,11 @@
 //! The agent itself is [`crate::proto::agent`]; here are its socket, its clock, its schedule and its report. One thread: it
 //! receives, starts what is due, sends, and spins while answers are expected soon.
 //!
-//! * [`pace`]: open and closed loop. * [`sender`]: runs of datagrams, losses on purpose. * [`socket`]: system calls. * [`report`]: figures.
+//! * [`pace`]: open and closed loop. * [`sender`]: runs of datagrams, losses on purpose. * [`line`]: by the kernel or past it.
+//! * [`socket`]: system calls. * [`report`]: figures.
 
 pub mod clock;
+pub mod line;
 mod outcomes;
 pub mod pace;
 mod player;
@@ -43,6 +45,13 @@ pub struct Args {
     /// The address to play the call agent at.
     #[arg(long, value_name = "A:P", default_value = "127.0.0.1:2727")]
     pub listen: SocketAddr,
+    /// Send and receive past the kernel's network stack (AF_XDP) by this interface, which has the
+    /// --listen address.
+    #[arg(long, value_name = "IF")]
+    pub xdp: Option<String>,
+    /// With --xdp: packet filters of this host may be passed by.
+    #[arg(long, requires = "xdp")]
+    pub bypass_firewall: bool,
     /// What to send: calls (CRCX, MDCX, hold, DLCX), audits (AUEP, AUCX), or both; or calls over trunks that signal, with events, signals
     /// and far ends that play their part.
     #[arg(long, value_enum)]

@@ -179,8 +179,8 @@ pub struct Facts {
     pub send_drops: u64,
     /// Datagrams for each sending system call.
     pub datagrams_per_send: f64,
-    /// Whether UDP_SEGMENT was in use.
-    pub segments: bool,
+    /// How datagrams left, in words.
+    pub how: String,
     /// CPU time of the generator while commands were let out, and how long it waited for a CPU.
     pub cpu: Option<CpuTime>,
     /// Share of that time in which the generator had something to do, 0.0 to 1.0.
@@ -257,7 +257,7 @@ pub fn json(recorder: &Recorder, facts: &Facts) -> Value {
         "simulated_duplicates": facts.simulated_duplicates,
         "send_drops": facts.send_drops,
         "datagrams_per_send": facts.datagrams_per_send,
-        "udp_segment": facts.segments,
+        "sent_by": facts.how,
         "generator_cpu_s": facts.cpu.map(|cpu| cpu.used as f64 / 1e9),
         "generator_cpu_waited_s": facts.cpu.map(|cpu| cpu.waited as f64 / 1e9),
         "generator_busy": facts.busy,
@@ -360,8 +360,7 @@ fn write_generator(out: &mut String, facts: &Facts) -> std::fmt::Result {
             waited / seconds * 100.0
         )?;
     }
-    let how = if facts.segments { "UDP_SEGMENT" } else { "sendmmsg" };
-    write!(out, ", {:.1} datagrams per send ({how})", facts.datagrams_per_send)?;
+    write!(out, ", {:.1} datagrams per send ({})", facts.datagrams_per_send, facts.how)?;
     if facts.send_drops > 0 {
         write!(out, ", {} datagrams refused by the kernel", facts.send_drops)?;
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 
 use super::clock::{Clock, CpuTime};
+use super::line::{BypassLine, Line};
 use super::pace::Pace;
 use super::player::{Caller, FarEnds, Player};
 use super::report::{Facts, Recorder};
@@ -41,9 +42,7 @@ pub(super) fn run(args: &Args, plan: &Plan, far: Arc<dyn FarEnds>) -> anyhow::Re
 }
 
 fn play(args: &Args, plan: &Plan, agent: impl Player, mut rng: Rng) -> anyhow::Result<(Recorder, Facts)> {
-    let listen = args.listen;
-    let socket =
-        LoadSocket::bind(listen).with_context(|| format!("cannot play the call agent at {listen} (--listen gives another one)"))?;
+    let line = open(args)?;
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         // The second signal ends the process at once.
@@ -51,7 +50,7 @@ fn play(args: &Args, plan: &Plan, agent: impl Player, mut rng: Rng) -> anyhow::R
         signal_hook::flag::register(signal, Arc::clone(&stop)).context("cannot watch signals")?;
     }
     let mut generator = Generator {
-        socket,
+        line,
         agent,
         sender: Sender::new(Faults::new(args.loss, args.duplicate, rng.fork("send"))),
         arriving: Faults::new(args.loss, args.duplicate, rng.fork("receive")),
@@ -87,7 +86,7 @@ fn play(args: &Args, plan: &Plan, agent: impl Player, mut rng: Rng) -> anyhow::R
         simulated_duplicates: sending.duplicated + arriving.duplicated,
         send_drops: sender.dropped,
         datagrams_per_send: sender.sent as f64 / sender.calls.max(1) as f64,
-        segments: generator.socket.segments(),
+        how: generator.line.how(),
         cpu: measured.cpu,
         busy: measured.busy,
         tally: *agent.tally(),
@@ -96,6 +95,17 @@ fn play(args: &Args, plan: &Plan, agent: impl Player, mut rng: Rng) -> anyhow::R
         seed: plan.seed,
     };
     Ok((recorder, facts))
+}
+
+/// The way to the gateway that the arguments ask for.
+fn open(args: &Args) -> anyhow::Result<Box<dyn Line>> {
+    let listen = args.listen;
+    let cannot = || format!("cannot play the call agent at {listen} (--listen gives another one)");
+    if let Some(interface) = &args.xdp {
+        let line = BypassLine::open(interface, listen, &args.target, args.bypass_firewall);
+        return Ok(Box::new(line.map_err(|reason| anyhow::anyhow!("--xdp {interface}: {reason}")).with_context(cannot)?));
+    }
+    Ok(Box::new(LoadSocket::bind(listen).with_context(cannot)?))
 }
 
 /// Figures of the time in which commands were let out.
@@ -113,7 +123,7 @@ struct Measured {
 }
 
 struct Generator<P> {
-    socket: LoadSocket,
+    line: Box<dyn Line>,
     agent: P,
     sender: Sender,
     arriving: Faults,
@@ -203,13 +213,13 @@ impl<P: Player> Generator<P> {
         let started = pace.as_deref_mut().map_or(0, |pace| pace.start_due(now, &mut self.agent));
         let mut sent = 0;
         if started > 0 || self.agent.deadline() <= now || self.agent.phase() != Phase::Running {
-            let Generator { agent, sender, socket, recorder, .. } = self;
+            let Generator { agent, sender, line, recorder, .. } = self;
             let mut out = |to, bytes: &[u8]| {
                 sent += 1;
-                sender.push(socket, to, bytes);
+                sender.push(&mut **line, to, bytes);
             };
             agent.poll(now, &mut out, recorder);
-            self.sender.flush(&mut self.socket);
+            self.sender.flush(&mut *self.line);
             if let Some((address, why)) = self.sender.unreachable.take() {
                 self.unreachable = Some(why);
                 self.agent.handle_unreachable(address);
@@ -230,9 +240,9 @@ impl<P: Player> Generator<P> {
     }
 
     fn receive(&mut self) -> anyhow::Result<usize> {
-        let Generator { socket, agent, arriving, recorder, clock, .. } = self;
+        let Generator { line, agent, arriving, recorder, clock, .. } = self;
         let mut now = None;
-        let received = socket.receive(|from, datagram| {
+        let received = line.receive(&mut |from, datagram| {
             let now = *now.get_or_insert_with(|| clock.now());
             for _ in 0..arriving.copies() {
                 agent.handle(now, datagram, from, recorder);
@@ -243,7 +253,7 @@ impl<P: Player> Generator<P> {
             Err(e) if matches!(e.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::Interrupted) => Ok(0),
             Err(e) if is_unreachable(&e) => {
                 self.unreachable = Some(e.kind());
-                while let Some(address) = socket.take_unreachable() {
+                while let Some(address) = line.take_unreachable() {
                     agent.handle_unreachable(address);
                 }
                 Ok(0)
@@ -253,7 +263,7 @@ impl<P: Player> Generator<P> {
     }
 
     /// Sleeps until something is due or arrives, unless that will be so soon that waking up would be late.
-    fn sleep(&self, now: Time, pace: Option<&Pace>) {
+    fn sleep(&mut self, now: Time, pace: Option<&Pace>) {
         if self.agent.transactions().in_flight() > 0 && now.since(self.last_sent) < SPIN {
             return;
         }
@@ -266,7 +276,7 @@ impl<P: Player> Generator<P> {
         }
         let wait = until.since(now).saturating_sub(WAKE);
         if wait >= SLEEP_MIN {
-            self.socket.wait(wait);
+            self.line.wait(wait);
         }
     }
 

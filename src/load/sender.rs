@@ -6,7 +6,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::socket::{LoadSocket, RUN_BYTES_MAX, SEGMENTS_MAX};
+use super::line::Line;
+use super::socket::{RUN_BYTES_MAX, SEGMENTS_MAX};
 use crate::proto::base::Rng;
 
 /// Runs collected at a time: one for each length in use.
@@ -88,45 +89,45 @@ impl Sender {
     }
 
     /// Queues `datagram`.
-    pub fn push(&mut self, socket: &mut LoadSocket, to: SocketAddr, datagram: &[u8]) {
+    pub fn push(&mut self, line: &mut dyn Line, to: SocketAddr, datagram: &[u8]) {
         for _ in 0..self.faults.copies() {
-            self.append(socket, to, datagram);
+            self.append(line, to, datagram);
         }
     }
 
     /// Sends what is queued.
-    pub fn flush(&mut self, socket: &mut LoadSocket) {
+    pub fn flush(&mut self, line: &mut dyn Line) {
         for i in 0..self.runs.len() {
-            self.send(socket, i);
+            self.send(line, i);
         }
     }
 
-    fn append(&mut self, socket: &mut LoadSocket, to: SocketAddr, datagram: &[u8]) {
+    fn append(&mut self, line: &mut dyn Line, to: SocketAddr, datagram: &[u8]) {
         let same = self.runs.iter().position(|run| run.length == datagram.len() && run.to == to && !run.bytes.is_empty());
         let place = same.or_else(|| self.runs.iter().position(|run| run.bytes.is_empty())).unwrap_or(0);
         let run = &self.runs[place];
         let full = run.bytes.len() + datagram.len() > RUN_BYTES_MAX || run.bytes.len() >= SEGMENTS_MAX * run.length;
         if !run.bytes.is_empty() && (same.is_none() || full) {
-            self.send(socket, place);
+            self.send(line, place);
         }
         let run = &mut self.runs[place];
         (run.to, run.length) = (to, datagram.len());
         run.bytes.extend_from_slice(datagram);
     }
 
-    fn send(&mut self, socket: &mut LoadSocket, place: usize) {
+    fn send(&mut self, line: &mut dyn Line, place: usize) {
         let run = &mut self.runs[place];
         let mut at = 0;
         let mut patient = true;
         while at < run.bytes.len() {
             self.calls += 1;
-            match socket.send_run(run.to, &run.bytes[at..], run.length) {
+            match line.send_run(run.to, &run.bytes[at..], run.length) {
                 Ok(bytes) => {
                     self.sent += bytes.div_ceil(run.length.max(1)) as u64;
                     at += bytes.max(1);
                 }
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock && patient => {
-                    socket.wait_writable(PATIENCE);
+                    line.wait_writable(PATIENCE);
                     patient = false;
                 }
                 // A pending error of an earlier datagram, to whichever address, is told instead of sending: send again.
@@ -144,6 +145,7 @@ impl Sender {
 
 #[cfg(test)]
 mod tests {
+    use super::super::socket::LoadSocket;
     use super::*;
 
     #[test]

@@ -19,17 +19,17 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// Moves the calling thread into a namespace of its own and makes the pair. On this side 10.0.0.4 and .5 and fd00::4, on the far
-    /// side 10.0.0.6 and .7 and fd00::6. The reason when that is not allowed here.
-    pub fn new() -> Result<Pair, String> {
+    /// Moves the calling thread into a namespace of its own and makes the pair, with so many queues each way ("1": what a virtual
+    /// machine's card often has). On this side 10.0.0.4 and .5 and fd00::4, on the far side 10.0.0.6 and .7 and fd00::6. The reason when
+    /// that is not allowed here.
+    pub fn new(queues: &str) -> Result<Pair, String> {
         let far = std::thread::spawn(leave).join().map_err(|_| "a thread ended".to_owned())?;
         let pair = far.and_then(|far| Ok(Pair { far, near: leave()? }));
         let pair = pair.map_err(|error| format!("no network namespace can be made here: {error}"))?;
         let far = format!("/proc/{}/fd/{}", std::process::id(), pair.far.as_raw_fd());
-        // One queue each way: what a virtual machine's card often has.
         let made = Command::new("ip")
-            .args(["link", "add", NEAR, "numtxqueues", "1", "numrxqueues", "1", "type", "veth"])
-            .args(["peer", "name", FAR, "netns", &far, "numtxqueues", "1", "numrxqueues", "1"])
+            .args(["link", "add", NEAR, "numtxqueues", queues, "numrxqueues", queues, "type", "veth"])
+            .args(["peer", "name", FAR, "netns", &far, "numtxqueues", queues, "numrxqueues", queues])
             .output();
         match made {
             Ok(made) if made.status.success() => {}

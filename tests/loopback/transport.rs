@@ -42,7 +42,7 @@ thread_local! {
 fn subjects() -> Vec<Subject> {
     let mut subjects = vec![Subject::Deferred];
     for &kind in Kind::ALL {
-        let pair = || std::thread::spawn(|| Pair::new().map(drop)).join().expect("no panic");
+        let pair = || std::thread::spawn(|| Pair::new("1").map(drop)).join().expect("no panic");
         match kind.probe().and_then(|()| if kind == Kind::Xdp { pair() } else { Ok(()) }) {
             Ok(()) if kind == Kind::Xdp => subjects.extend([XdpMode::Native, XdpMode::Generic].map(Subject::Bypass)),
             Ok(()) => subjects.push(Subject::Registered(kind)),
@@ -91,7 +91,7 @@ impl Bed {
     fn new(subject: Subject, sizes: Sizes, listen: &[&str]) -> Bed {
         let mut listen = listen.to_vec();
         if let Subject::Bypass(mode) = subject {
-            let pair = Pair::new().expect("it could be made before");
+            let pair = Pair::new("1").expect("it could be made before");
             if mode == XdpMode::Generic {
                 // Else all goes by the kernel.
                 pair.within(|| complete_checksums(FAR));

@@ -93,7 +93,7 @@ fn frame(to: [u8; 6], from: [u8; 6], tags: &[u16], text: &[u8]) -> Vec<u8> {
 #[test]
 fn a_vlan_is_served_by_its_tags_and_no_other() {
     let test = || {
-        let pair = match Kind::Xdp.probe().and_then(|()| Pair::new()) {
+        let pair = match Kind::Xdp.probe().and_then(|()| Pair::new("1")) {
             Ok(pair) => pair,
             Err(reason) => return eprintln!("skipped: a_vlan_is_served_by_its_tags_and_no_other: {reason}"),
         };
@@ -112,19 +112,8 @@ fn serve(pair: &Pair, mode: XdpMode, vlan: u16) {
     let listen = vec![format!("10.0.0.4:{PORT}").parse().unwrap()];
     let mut places = interface::places(&mut Netlink::new(libc::NETLINK_ROUTE).unwrap(), &listen, None).unwrap();
     places[0].vlan = vlan;
-    let settings = BypassSettings {
-        listen: listen.clone(),
-        interface: None,
-        queues: None,
-        mode,
-        copy: XdpCopy::Copy,
-        need_wakeup: true,
-        busy_poll: None,
-        bypass_firewall: false,
-        traffic_class: 0,
-        sources: SourceList { anybody: true, ..SourceList::default() },
-        cores: 1,
-    };
+    let sources = SourceList { anybody: true, ..SourceList::default() };
+    let settings = BypassSettings { mode, copy: XdpCopy::Copy, ..BypassSettings::new(listen.clone(), sources) };
     let bypass = Bypass::over(&settings, places).unwrap();
     let chunks = [umem::layout(64, 32, 2048)];
     let (table, mut pools) = FrameTable::with_chunks(&[FrameLayout { frames: 64, size: 2048 }], &chunks).unwrap();

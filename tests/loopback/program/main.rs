@@ -25,4 +25,5 @@ mod stall;
 mod steering;
 mod trace;
 mod trunks;
+mod tuning;
 mod xdp;

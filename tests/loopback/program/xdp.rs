@@ -3,11 +3,13 @@
 
 use super::agent::{Agent, Message};
 use super::gateway::{Addresses, Gateway, Kept, PROGRAM, SOON, Tuning, Watch, eventually, pause, signal_to};
-use super::load::{load, report};
+use super::load::{LAYOUTS, load, no_check_fails, report};
 use super::pair::{FAR, NEAR, Pair, complete_checksums, ip};
 use serde_json::Value;
+use socket2::{Domain, Protocol, Socket, Type};
 use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::AsRawFd;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 use tollgate::host::transport::Kind;
@@ -17,9 +19,14 @@ const BASE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 4);
 
 /// Runs a test in a pair of namespaces, on a thread of its own. Where that, or AF_XDP, is not allowed the test is skipped and says so.
 fn in_a_pair(test: &str, body: impl FnOnce(&Pair) + Send) {
+    in_a_pair_of(test, "1", body);
+}
+
+/// The same with so many queues each way.
+fn in_a_pair_of(test: &str, queues: &str, body: impl FnOnce(&Pair) + Send) {
     let allowed = Kind::Xdp.probe();
     let result = std::thread::scope(|scope| {
-        let run = || match allowed.and_then(|()| Pair::new()) {
+        let run = || match allowed.and_then(|()| Pair::new(queues)) {
             Ok(pair) => body(&pair),
             Err(reason) => eprintln!("skipped: {test}: {reason}"),
         };
@@ -119,20 +126,140 @@ fn datagrams_in_one_packet_are_taken_apart() {
         let gateway = Gateway::start(tuning().set("xdp.mode", "\"generic\"").set("limits.history_rate", "5000"));
         let output = pair.within(|| load(&gateway, "--scenario call --window 32 --duration 1 --seed 7").output().unwrap());
         let report = report(&output, &gateway);
-        assert!(report["udp_segment"] == true && answered(&report, "CRCX") > 100, "{report}");
+        assert!(report["sent_by"] == "UDP_SEGMENT" && answered(&report, "CRCX") > 100, "{report}");
         assert_eq!(counter(&gateway, "dropped_unreadable") + gateway.counter("dropped_bypass_invalid"), 0);
         gateway.assert_sound();
     });
 }
 
+/// Must hold 1: losses and doubles both ways, in each layout of cores. Of several cores with sockets one has the only queue; the others
+/// answer by the kernel.
 #[test]
-fn calls_pass_in_every_layout() {
-    for (both, transport, shard) in [(2, 0, 0), (0, 1, 2)] {
-        in_a_pair("calls_pass_in_every_layout", |pair| {
-            // Of two cores one has the only queue; the other answers by the kernel.
-            calls(pair, tuning().layout(both, transport, shard).set("cores.busy_poll", "\"50us\""), "transport xdp on gw0 native");
+fn no_check_fails_in_any_layout() {
+    for layout in LAYOUTS {
+        in_a_pair("no_check_fails_in_any_layout", |pair| {
+            let tuning = tuning().layout(layout.0, layout.1, layout.2);
+            let gateway = no_check_fails(tuning, |load| pair.within(|| load.output().unwrap()));
+            assert!(counter(&gateway, "bypass_received") > 0 && gateway.ready.contains("transport xdp"), "{}", gateway.ready);
         });
     }
+}
+
+/// Flows of agents are spread over the queues, and each core has one of them.
+#[test]
+fn several_queues_serve_several_cores() {
+    in_a_pair_of("several_queues_serve_several_cores", "2", |pair| {
+        let gateway = Gateway::start(tuning().layout(2, 0, 0));
+        assert!(gateway.ready.contains("transport xdp on gw0 native 2 queues"), "{}", gateway.ready);
+        let addresses = gateway.tuning.addresses;
+        for port in 2727..2743 {
+            let mut agent = pair.within(|| Agent::at((addresses.agent().ip(), port).into(), addresses.gateway()));
+            agent.answers = true;
+            for span in 1..=4 {
+                assert_eq!(agent.ask("AUEP", &format!("ds/ds3-1/ds1-{span}/1"), &[]).code, Some(200), "{port}");
+            }
+        }
+        pause(Duration::from_millis(300));
+        let (received, sent) = (gateway.counter_by_core("bypass_received"), gateway.counter_by_core("bypass_sent"));
+        assert!(received.iter().chain(&sent).all(|&count| count > 0), "{received:?} received, {sent:?} sent past the kernel, by core");
+        gateway.assert_sound();
+    });
+}
+
+/// One core can have all queues.
+#[test]
+fn one_core_serves_all_queues() {
+    in_a_pair_of("one_core_serves_all_queues", "4", |pair| {
+        let gateway = Gateway::start(tuning().layout(0, 1, 1));
+        assert!(gateway.ready.contains("4 queues"), "{}", gateway.ready);
+        let addresses = gateway.tuning.addresses;
+        for port in 2727..2735 {
+            let mut agent = pair.within(|| Agent::at((addresses.agent().ip(), port).into(), addresses.gateway()));
+            agent.answers = true;
+            assert_eq!(agent.ask("AUEP", "ds/ds3-1/ds1-1/1", &[]).code, Some(200), "{port}");
+        }
+        assert!(counter(&gateway, "bypass_received") >= 8);
+        gateway.assert_sound();
+    });
+}
+
+/// The load generator goes past the kernel too, and keeps pace.
+#[test]
+fn the_load_goes_past_the_kernel_too() {
+    in_a_pair("the_load_goes_past_the_kernel_too", |pair| {
+        let gateway = Gateway::start(tuning().set("limits.history_rate", "20000").set("cores.busy_poll", "\"50us\""));
+        let run = |arguments: &str| pair.within(|| load(&gateway, arguments).output().unwrap());
+        let line = format!("--xdp {FAR} --scenario call --rate 2000 --duration 1 --standing 20 --seed 7");
+        let report = report(&run(&line), &gateway);
+        let by = report["sent_by"].as_str().unwrap().to_owned();
+        assert!(by.starts_with("AF_XDP on ca0 native 1 queue, past the kernel 9") || by.contains("100.0% out"), "{by}");
+        assert!(report["lost"] == 0 && report["completed"] == report["sent"] && answered(&report, "CRCX") > 300, "{report}");
+        // What cannot be is said in the words of the gateway.
+        let wrong = run("--xdp lo --scenario call --rate 10 --duration 1");
+        let said = String::from_utf8_lossy(&wrong.stderr).into_owned();
+        assert!(wrong.status.code() == Some(1) && said.contains("--xdp lo") && said.contains("lo is the loopback"), "{said}");
+        gateway.assert_sound();
+    });
+}
+
+/// `tollgate nic` tells which ways a card has, and echoes what `tollgate nic --ask` sends.
+#[test]
+fn a_card_is_brought_up_and_echoes() {
+    in_a_pair("a_card_is_brought_up_and_echoes", |pair| {
+        let nic = |arguments: &[&str]| {
+            let mut command = Command::new(PROGRAM);
+            command.arg("nic").args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            command.spawn().unwrap()
+        };
+        let echo = nic(&[NEAR, "--seconds", "4"]);
+        let asking = pair.within(|| nic(&["--ask", "10.0.0.4:12427", "--seconds", "4"]));
+        let (echo, asking) = (echo.wait_with_output().unwrap(), asking.wait_with_output().unwrap());
+        let (told, asked) = (String::from_utf8_lossy(&echo.stdout), String::from_utf8_lossy(&asking.stdout));
+        assert!(echo.status.success() && asking.status.success(), "{echo:?} {asking:?}");
+        for line in [
+            "AF_XDP native, zero-copy: no: gw0 queue 0: bind: its driver cannot do without copies",
+            "AF_XDP native, copy: works on gw0 native 1 queue",
+            "AF_XDP generic, copy: works on gw0 generic 1 queue",
+            "echo at 10.0.0.4:12427 for 4 s, native, copy",
+            "dropped by the kernel 0, wrong headers or checksums 0, send errors 0",
+        ] {
+            assert!(told.contains(line), "{line}: {told}");
+        }
+        assert!(!told.contains("(0 past the kernel)") && !told.contains("nobody asked"), "{told}");
+        assert!(asked.contains("round trip us: p50") && !asked.contains("answered 0"), "{asked}");
+        let wrong = nic(&["eth9"]).wait_with_output().unwrap();
+        assert!(!wrong.status.success() && String::from_utf8_lossy(&wrong.stderr).contains("there is no interface eth9"), "{wrong:?}");
+    });
+}
+
+/// Where the kernel has VLAN interfaces. That it goes past the kernel by tags and no other is shown frame by frame in vlan.rs: a veth pair
+/// carries the tag beside the frame, where only the kernel sees it.
+#[test]
+fn agents_on_a_vlan_are_served() {
+    in_a_pair("agents_on_a_vlan_are_served", |pair| {
+        let vlan = |lower: &str, upper: &str, address: &str| -> bool {
+            let made =
+                Command::new("ip").args(["link", "add", "link", lower, "name", upper, "type", "vlan", "id", "100"]).output().unwrap();
+            let made = made.status.success();
+            if made {
+                ip(&["address", "add", address, "dev", upper]);
+                ip(&["link", "set", upper, "up"]);
+            }
+            made
+        };
+        if !(vlan(NEAR, "gw0.100", "10.0.1.4/24") && pair.within(|| vlan(FAR, "ca0.100", "10.0.1.6/24"))) {
+            return eprintln!("skipped: agents_on_a_vlan_are_served: this kernel has no VLAN interfaces");
+        }
+        let tuning = Tuning::at(Addresses::from(Ipv4Addr::new(10, 0, 1, 4)));
+        let tuning = tuning.set("transport.kind", "\"xdp\"").set("cards.sim.allow_network", "true");
+        let gateway = Gateway::start(tuning.set("cards.sim.media_address", "\"10.0.1.4\""));
+        assert!(gateway.ready.contains("transport xdp on gw0"), "{}", gateway.ready);
+        let mut agent = pair.within(|| Agent::of(&gateway));
+        let connection = agent.create("ds/ds3-1/ds1-2/3");
+        let deleted = agent.ask("DLCX", "ds/ds3-1/ds1-2/3", &["C: A1", &format!("I: {connection}")]);
+        assert_eq!(deleted.code, Some(250));
+        gateway.assert_sound();
+    });
 }
 
 /// More than one packet holds: it comes as fragments by the kernel's socket, and its answer leaves by it.
@@ -259,6 +386,45 @@ fn strangers_are_left_to_the_kernel() {
         set(&mut gateway, "\"any\"");
         assert_eq!(stranger.ask("AUEP", "ds/ds3-1/ds1-2/3", &[]).code, Some(200));
         assert_eq!(counter(&gateway, "bypass_received"), received + 2);
+        gateway.assert_sound();
+    });
+}
+
+/// IP options, ICMP and encrypted packets are the kernel's, as if nobody had put himself in front of it.
+#[test]
+fn what_is_not_plain_udp_is_the_kernels() {
+    in_a_pair("what_is_not_plain_udp_is_the_kernels", |pair| {
+        let gateway = Gateway::start(tuning());
+        let mut agent = pair.within(|| Agent::of(&gateway));
+        warm_up(&gateway, &mut agent);
+        let received = counter(&gateway, "bypass_received");
+        let options = [1u8, 1, 1, 0];
+        // SAFETY: the options live through the call and have the length given.
+        let set = unsafe { libc::setsockopt(agent.socket.as_raw_fd(), libc::IPPROTO_IP, libc::IP_OPTIONS, options.as_ptr().cast(), 4) };
+        assert_eq!(set, 0);
+        assert_eq!(agent.ask("AUEP", "ds/ds3-1/ds1-1/1", &[]).code, Some(200));
+        assert_eq!(counter(&gateway, "bypass_received"), received, "IP options");
+
+        let raw = |protocol: i32| {
+            let socket = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::from(protocol))).unwrap();
+            socket.set_read_timeout(Some(SOON)).unwrap();
+            socket
+        };
+        let (near, far) = (BASE, Ipv4Addr::new(10, 0, 0, 6));
+        let to = SocketAddr::from((near, 0)).into();
+        let arrives = |mut at: &Socket, from: Ipv4Addr, bytes: &[u8]| {
+            let mut packet = [0; 256];
+            let length = at.read(&mut packet).unwrap();
+            assert_eq!(&packet[12..16], from.octets());
+            assert!(packet[20..length].starts_with(bytes), "{:?}", &packet[20..length]);
+        };
+        let (esp, out) = (raw(50), pair.within(|| raw(50)));
+        out.send_to(b"what only the other end can read", &to).unwrap();
+        arrives(&esp, far, b"what only the other end can read");
+        // An echo request, and the kernel's answer.
+        let ping = pair.within(|| raw(libc::IPPROTO_ICMP));
+        ping.send_to(&[8, 0, 0xf7, 0xff, 0, 0, 0, 0], &to).unwrap();
+        arrives(&ping, near, &[0, 0]);
         gateway.assert_sound();
     });
 }
@@ -416,6 +582,15 @@ fn what_cannot_be_is_refused_with_the_reason() {
         ip(&["link", "set", NEAR, "master", "br0"]);
         says(tuning(), "gw0 is a port of the bridge br0");
         ip(&["link", "set", NEAR, "nomaster"]);
+        // Other interfaces on top of cards, as far as this kernel has them.
+        for kind in ["bond", "macvlan", "ipvlan", "dummy"] {
+            let on: &[&str] = if kind == "macvlan" || kind == "ipvlan" { &["link", NEAR] } else { &[] };
+            let order = [&["link", "add"], on, &["name", "upper", "type", kind]].concat();
+            if Command::new("ip").args(order).output().unwrap().status.success() {
+                says(tuning().set("xdp.interface", "\"upper\""), &format!("upper is a {kind}"));
+                ip(&["link", "delete", "upper"]);
+            }
+        }
         // The driver takes no program when what comes may be longer than a page.
         pair.within(|| ip(&["link", "set", FAR, "mtu", "9000"]));
         says(tuning().set("xdp.mode", "\"native\""), "gw0 takes no XDP program: native");
