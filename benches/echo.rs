@@ -1,6 +1,7 @@
 //! The floor under every gateway figure: a bare UDP echo on each transport, with the loop and the batching a core uses.
 //!
-//! `cargo bench --bench echo [-- --rounds 8 --burst-ms 350 --real-time]`. Requests of 200 bytes, responses of 250, window 256: a
+//! `cargo bench --bench echo [-- --rounds 8 --burst-ms 350 --real-time --xdp]`; with `--xdp` AF_XDP as well, all over a veth pair between
+//! two network namespaces (needs root). Requests of 200 bytes, responses of 250, window 256: a
 //! CreateConnection with its session description is of that size. Not a criterion bench: see `harness`.
 #![allow(missing_docs, reason = "a program")]
 
@@ -18,18 +19,26 @@ const RESPONSE: usize = 250;
 const WINDOW: usize = 256;
 
 fn main() {
+    let past_the_kernel = std::env::args().any(|argument| argument == "--xdp");
+    if past_the_kernel && let Err(reason) = harness::veth::start() {
+        return println!("skipped: {reason}");
+    }
+    let (kinds, socket): (_, fn() -> _) =
+        if past_the_kernel { (Kind::ALL, harness::veth::socket) } else { (Kind::AUTO, harness::loopback) };
     let mut subjects = Vec::new();
-    for &kind in Kind::AUTO {
+    for &kind in kinds {
         match kind.probe() {
             Ok(()) => {
-                for (timestamps, coalesce) in [(true, false), (false, false), (true, true)] {
+                let variants = [(true, false), (false, false), (true, true)];
+                // AF_XDP has neither.
+                for &(timestamps, coalesce) in if kind == Kind::Xdp { &variants[..1] } else { &variants } {
                     subjects.push(subject(kind, Variant { timestamps, coalesce }));
                 }
             }
             Err(reason) => println!("skipped: transport {}: {reason}", kind.name()),
         }
     }
-    let workload = Arc::new(Workload { agent: Box::new(|| Box::new(Padding)), window: WINDOW });
+    let workload = Arc::new(Workload { agent: Box::new(|| Box::new(Padding)), window: WINDOW, socket });
     compare(&subjects, &workload, &Plan::from_arguments());
 }
 

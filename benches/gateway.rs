@@ -1,6 +1,7 @@
 //! What a whole gateway on one core costs beside a bare UDP echo with the same transport, batching, requests and responses.
 //!
-//! `cargo bench --bench gateway [-- --rounds 15 --burst-ms 500 --real-time --mio]`. Calls in a closed loop, window 256: half of the
+//! `cargo bench --bench gateway [-- --rounds 15 --burst-ms 500 --real-time --mio|--xdp]`; with `--xdp` AF_XDP and io_uring over a veth
+//! pair between two network namespaces (needs root), else over loopback. Calls in a closed loop, window 256: half of the
 //! requests CRCX with a session description of 300 bytes, half DLCX. The core has told its restart and its history is full when a burst
 //! begins, so that each command pushes an old response out. T-HIST is shortened to fit a burst: what a history of 30 s costs besides
 //! (cache misses) shows in benches/core. Not a criterion bench: see `harness`.
@@ -17,7 +18,7 @@ use std::time::Duration;
 
 use calls::{Calls, ID_DIGITS, ID_IN_REQUEST};
 use harness::echo::{self, Variant};
-use harness::{Agent, Burst, Plan, Running, Subject, Workload, compare};
+use harness::{Agent, Plan, Running, Subject, Workload, compare};
 use tollgate::host::clock::Clock;
 use tollgate::host::core_loop::{CoreLoop, Exit, Spin};
 use tollgate::host::cores::{Pulse, ToCore};
@@ -36,21 +37,30 @@ const RATE: u32 = 200_000;
 const BATCH: usize = 32;
 
 fn main() {
-    let wanted = if std::env::args().any(|argument| argument == "--mio") { Kind::Mmsg } else { Kind::Uring };
-    if let Err(reason) = wanted.probe() {
-        return println!("skipped: transport {}: {reason}", wanted.name());
+    let has = |word: &str| std::env::args().any(|argument| argument == word);
+    let single = Variant { timestamps: true, coalesce: false };
+    let run = Variant { timestamps: true, coalesce: true };
+    let (kinds, socket): (&[_], fn() -> _) = match (has("--xdp"), has("--mio")) {
+        (true, _) => (&[(Kind::Xdp, single), (Kind::Uring, single)], harness::veth::socket),
+        (_, true) => (&[(Kind::Mmsg, single), (Kind::Mmsg, run)], harness::loopback),
+        _ => (&[(Kind::Uring, single), (Kind::Uring, run)], harness::loopback),
+    };
+    for &(kind, _) in kinds {
+        if let Err(reason) = kind.probe() {
+            return println!("skipped: transport {}: {reason}", kind.name());
+        }
+    }
+    if has("--xdp")
+        && let Err(reason) = harness::veth::start()
+    {
+        return println!("skipped: {reason}");
     }
     let clock = Clock::new();
-    let subjects: Vec<Subject> = [false, true]
-        .into_iter()
-        .flat_map(|coalesce| {
-            let variant = Variant { timestamps: true, coalesce };
-            [echo_subject(wanted, clock, variant), gateway_subject(wanted, clock, variant)]
-        })
-        .collect();
-    let workload = Arc::new(Workload { agent: Box::new(|| Box::new(Calls::new(2))), window: WINDOW });
+    let pair = |&(kind, variant)| [echo_subject(kind, clock, variant), gateway_subject(kind, clock, variant)];
+    let subjects: Vec<Subject> = kinds.iter().flat_map(pair).collect();
+    let workload = Arc::new(Workload { agent: Box::new(|| Box::new(Calls::new(2))), window: WINDOW, socket });
     let mut plan = Plan::from_arguments();
-    if !std::env::args().any(|argument| argument == "--bench") {
+    if !has("--bench") {
         // `cargo test` runs benches once, quickly.
         plan = Plan { rounds: 1, burst: Duration::from_millis(50), ..plan };
     }
@@ -58,16 +68,24 @@ fn main() {
     println!();
     for pair in reports.chunks_exact(2) {
         let ((echo_best, echo_median), (best, median)) = (pair[0].best_and_median(), pair[1].best_and_median());
-        let mut ratios: Vec<f64> = pair[0].bursts.iter().zip(&pair[1].bursts).map(|(echo, gateway)| ratio(echo, gateway)).collect();
-        ratios.sort_by(f64::total_cmp);
+        let rounds = |compare: fn(f64, f64) -> f64| {
+            let costs = pair[0].bursts.iter().zip(&pair[1].bursts);
+            let mut all: Vec<f64> = costs.map(|(echo, own)| compare(own.ns_per_transaction(), echo.ns_per_transaction())).collect();
+            all.sort_by(f64::total_cmp);
+            (all[all.len() / 2], all[0], all[all.len() - 1])
+        };
+        let (ratio, least, most) = rounds(|own, echo| own / echo);
         println!(
-            "{} to echo: {:.2} best to best, {:.2} median to median, {:.2} ({:.2} - {:.2}) median of the rounds",
+            "{} to echo: {:.2} best to best, {:.2} median to median, {ratio:.2} ({least:.2} - {most:.2}) median of the rounds",
             pair[1].name,
             best / echo_best,
             median / echo_median,
-            ratios[ratios.len() / 2],
-            ratios[0],
-            ratios[ratios.len() - 1],
+        );
+        let (difference, least, most) = rounds(|own, echo| own - echo);
+        println!(
+            "    its own: {:.0} ns best less best, {:.0} ns median less median, {difference:.0} ({least:.0} - {most:.0}) ns median of the rounds",
+            best - echo_best,
+            median - echo_median,
         );
     }
 }
@@ -75,10 +93,6 @@ fn main() {
 /// How a variant sends, for its name.
 fn sends(variant: Variant) -> &'static str {
     if variant.coalesce { "UDP_SEGMENT" } else { "single sends" }
-}
-
-fn ratio(echo: &Burst, gateway: &Burst) -> f64 {
-    gateway.ns_per_transaction() / echo.ns_per_transaction()
 }
 
 /// Answers each request with the bytes the gateway would, the identifier filled in.
@@ -114,7 +128,7 @@ fn lone(now: Time) -> Lone {
     let entries = (RATE as f64 * T_HIST.as_secs_f64() * 1.5) as u32;
     let plan = exercise::plan(&[facility], 2688, entries, 256).expect("one T3");
     let mut settings = exercise::settings();
-    settings.agents[0].addresses.push([127, 0, 0, 1].into());
+    settings.agents[0].addresses.extend([[127, 0, 0, 1].into(), harness::veth::CLIENT.into()]);
     settings.timers.history = T_HIST;
     // On a shared machine the core loses its CPU for milliseconds at a time: no reason to refuse calls here.
     settings.overload = Levels { enter: Duration::from_secs(60), exit: Duration::from_secs(30) };
@@ -177,7 +191,7 @@ fn serve(kind: Kind, clock: Clock, variant: Variant, ready: &dyn Fn(SocketAddr),
         std::hint::spin_loop();
     }
     let counters = lone.counters().clone();
-    let (table, transport, address) = echo::open(kind, clock, variant);
+    let echo::Opened { table, transport, address, bypass: _bypass } = echo::open(kind, clock, variant);
     let (control, orders) = crossbeam::channel::bounded(1);
     let transport = Counting { inner: transport, idle: 0, idle_turns: idle_turns.clone(), stop: stop.clone(), control };
     ready(address);

@@ -4,8 +4,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use super::veth;
 use tollgate::host::clock::Clock;
 use tollgate::host::frame::{FrameLayout, FrameTable};
+use tollgate::host::transport::xdp::{Bypass, Lone};
 use tollgate::host::transport::{BATCH, Kind, SocketSettings, Transport, TransportSettings, bind, wake};
 
 /// What differs between runs of one transport.
@@ -17,19 +19,33 @@ pub struct Variant {
     pub coalesce: bool,
 }
 
-/// A transport of one socket with frames of its own: the table of them, the transport, and where it listens.
-pub fn open(kind: Kind, clock: Clock, variant: Variant) -> (Arc<FrameTable>, Box<dyn Transport>, SocketAddr) {
+/// A transport of one socket with frames of its own.
+pub struct Opened {
+    pub table: Arc<FrameTable>,
+    pub transport: Box<dyn Transport>,
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// Ends after the transport.
+    pub bypass: Option<Bypass>,
+}
+
+/// Opens a transport on the calling thread, over the veth pair where there is one.
+pub fn open(kind: Kind, clock: Clock, variant: Variant) -> Opened {
     let Variant { timestamps, coalesce } = variant;
-    let settings = SocketSettings { timestamps, ..SocketSettings::default() };
-    let sockets = bind(&[SocketAddr::from(([127, 0, 0, 1], 0))], &settings).expect("a port");
+    let listen = veth::listen().unwrap_or(([127, 0, 0, 1], 0).into());
+    let settings = TransportSettings { coalesce, ..TransportSettings::default() };
+    if kind == Kind::Xdp {
+        let Lone { transport, table, bypass } = Lone::open(&veth::bypass(listen), veth::FRAMES, clock, &settings).expect("probed");
+        return Opened { table, transport: Box::new(transport), address: listen, bypass: Some(bypass) };
+    }
+    let sockets = bind(&[listen], &SocketSettings { timestamps, ..SocketSettings::default() }).expect("a port");
     let address = sockets[0].local_addr().expect("bound");
     let (table, mut pools) = FrameTable::new(&[FrameLayout::default()]).expect("frames");
     let mut pool = pools.remove(0);
     pool.touch();
     let (_, sleeper) = wake::pair().expect("an event");
-    let transport =
-        kind.open(sockets, pool, sleeper, clock, &TransportSettings { coalesce, ..TransportSettings::default() }).expect("probed");
-    (table, transport, address)
+    let transport = kind.open(sockets, pool, sleeper, clock, &settings).expect("probed");
+    Opened { table, transport, address, bypass: None }
 }
 
 /// Answers every datagram with what `respond` makes of it, until `stop`.
@@ -42,7 +58,7 @@ pub fn serve(
     idle_turns: &AtomicU64,
     stop: &AtomicBool,
 ) {
-    let (table, mut transport, address) = open(kind, clock, variant);
+    let Opened { table, mut transport, address, bypass: _bypass } = open(kind, clock, variant);
     ready(address);
     let mut frames = Vec::with_capacity(BATCH);
     let mut idle = 0;

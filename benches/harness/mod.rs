@@ -11,9 +11,13 @@
 //!
 //! Machines swing: subjects take turns in short bursts with pauses, and the result is best and median of the bursts.
 //!
-//! To measure something, make it a [`Subject`] and give all subjects to [`compare`].
+//! To measure something, make it a [`Subject`] and give all subjects to [`compare`]. Over a veth pair instead of loopback: `veth`.
 
 pub mod echo;
+#[allow(dead_code, reason = "tests need more of it")]
+#[path = "../../tests/loopback/pair.rs"]
+pub mod pair;
+pub mod veth;
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
@@ -101,6 +105,13 @@ pub struct Workload {
     pub agent: Box<dyn Fn() -> Box<dyn Agent> + Send + Sync>,
     /// Requests under way.
     pub window: usize,
+    /// Makes whoever asks a socket that reaches the subjects.
+    pub socket: fn() -> UdpSocket,
+}
+
+/// A socket on the loopback interface.
+pub fn loopback() -> UdpSocket {
+    UdpSocket::bind("127.0.0.1:0").expect("a port")
 }
 
 /// How long and how often.
@@ -239,7 +250,7 @@ struct Client {
 
 impl Client {
     fn new(to: SocketAddr, workload: &Workload) -> Client {
-        let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+        let socket = (workload.socket)();
         socket.connect(to).expect("connected");
         socket.set_nonblocking(true).expect("non-blocking");
         socket2::SockRef::from(&socket).set_recv_buffer_size(4 << 20).expect("a receive buffer");
