@@ -11,7 +11,7 @@
 mod calls;
 mod harness;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -128,7 +128,7 @@ fn lone(now: Time) -> Lone {
     let entries = (RATE as f64 * T_HIST.as_secs_f64() * 1.5) as u32;
     let plan = exercise::plan(&[facility], 2688, entries, 256).expect("one T3");
     let mut settings = exercise::settings();
-    settings.agents[0].addresses.extend([[127, 0, 0, 1].into(), harness::veth::CLIENT.into()]);
+    settings.agents[0].addresses.extend([[127, 0, 0, 1], harness::veth::CLIENT].map(IpAddr::from));
     settings.timers.history = T_HIST;
     // On a shared machine the core loses its CPU for milliseconds at a time: no reason to refuse calls here.
     settings.overload = Levels { enter: Duration::from_secs(60), exit: Duration::from_secs(30) };
