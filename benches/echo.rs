@@ -23,8 +23,8 @@ fn main() {
     if past_the_kernel && let Err(reason) = harness::veth::start() {
         return println!("skipped: {reason}");
     }
-    let (kinds, socket): (_, fn() -> _) =
-        if past_the_kernel { (Kind::ALL, harness::veth::socket) } else { (Kind::AUTO, harness::loopback) };
+    let (kinds, wire): (_, fn(_) -> _) =
+        if past_the_kernel { (Kind::ALL, harness::veth::kernel) } else { (Kind::AUTO, harness::wire::loopback) };
     let mut subjects = Vec::new();
     for &kind in kinds {
         match kind.probe() {
@@ -38,7 +38,7 @@ fn main() {
             Err(reason) => println!("skipped: transport {}: {reason}", kind.name()),
         }
     }
-    let workload = Arc::new(Workload { agent: Box::new(|| Box::new(Padding)), window: WINDOW, socket });
+    let workload = Arc::new(Workload { agent: Box::new(|| Box::new(Padding)), window: WINDOW, wire });
     compare(&subjects, &workload, &Plan::from_arguments());
 }
 

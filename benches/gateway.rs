@@ -1,7 +1,8 @@
 //! What a whole gateway on one core costs beside a bare UDP echo with the same transport, batching, requests and responses.
 //!
-//! `cargo bench --bench gateway [-- --rounds 15 --burst-ms 500 --real-time --mio|--xdp]`; with `--xdp` AF_XDP and io_uring over a veth
-//! pair between two network namespaces (needs root), else over loopback. Calls in a closed loop, window 256: half of the
+//! `cargo bench --bench gateway [-- --rounds 15 --burst-ms 500 --real-time --mio|--xdp|--veth]`; with `--xdp` AF_XDP at both ends of a
+//! veth pair between two network namespaces (needs root), with `--veth` AF_XDP and io_uring there with a client in the kernel, else over
+//! loopback. Calls in a closed loop, window 256: half of the
 //! requests CRCX with a session description of 300 bytes, half DLCX. The core has told its restart and its history is full when a burst
 //! begins, so that each command pushes an old response out. T-HIST is shortened to fit a burst: what a history of 30 s costs besides
 //! (cache misses) shows in benches/core. Not a criterion bench: see `harness`.
@@ -40,17 +41,19 @@ fn main() {
     let has = |word: &str| std::env::args().any(|argument| argument == word);
     let single = Variant { timestamps: true, coalesce: false };
     let run = Variant { timestamps: true, coalesce: true };
-    let (kinds, socket): (&[_], fn() -> _) = match (has("--xdp"), has("--mio")) {
-        (true, _) => (&[(Kind::Xdp, single), (Kind::Uring, single)], harness::veth::socket),
-        (_, true) => (&[(Kind::Mmsg, single), (Kind::Mmsg, run)], harness::loopback),
-        _ => (&[(Kind::Uring, single), (Kind::Uring, run)], harness::loopback),
+    let both = |kind| vec![(kind, single), (kind, run)];
+    let (kinds, wire): (_, fn(_) -> _) = match (has("--xdp"), has("--veth"), has("--mio")) {
+        (true, ..) => (vec![(Kind::Xdp, single)], harness::veth::past),
+        (_, true, _) => (vec![(Kind::Xdp, single), (Kind::Uring, single)], harness::veth::kernel),
+        (.., true) => (both(Kind::Mmsg), harness::wire::loopback),
+        _ => (both(Kind::Uring), harness::wire::loopback),
     };
-    for &(kind, _) in kinds {
+    for &(kind, _) in &kinds {
         if let Err(reason) = kind.probe() {
             return println!("skipped: transport {}: {reason}", kind.name());
         }
     }
-    if has("--xdp")
+    if (has("--xdp") || has("--veth"))
         && let Err(reason) = harness::veth::start()
     {
         return println!("skipped: {reason}");
@@ -58,7 +61,7 @@ fn main() {
     let clock = Clock::new();
     let pair = |&(kind, variant)| [echo_subject(kind, clock, variant), gateway_subject(kind, clock, variant)];
     let subjects: Vec<Subject> = kinds.iter().flat_map(pair).collect();
-    let workload = Arc::new(Workload { agent: Box::new(|| Box::new(Calls::new(2))), window: WINDOW, socket });
+    let workload = Arc::new(Workload { agent: Box::new(|| Box::new(Calls::new(2))), window: WINDOW, wire });
     let mut plan = Plan::from_arguments();
     if !has("--bench") {
         // `cargo test` runs benches once, quickly.
@@ -191,9 +194,10 @@ fn serve(kind: Kind, clock: Clock, variant: Variant, ready: &dyn Fn(SocketAddr),
         std::hint::spin_loop();
     }
     let counters = lone.counters().clone();
-    let echo::Opened { table, transport, address, bypass: _bypass } = echo::open(kind, clock, variant);
+    let echo::Opened { table, transport, address, bypass } = echo::open(kind, clock, variant);
     let (control, orders) = crossbeam::channel::bounded(1);
-    let transport = Counting { inner: transport, idle: 0, idle_turns: idle_turns.clone(), stop: stop.clone(), control };
+    let past_the_kernel = bypass.is_some();
+    let transport = Counting { inner: transport, past_the_kernel, idle: 0, idle_turns: idle_turns.clone(), stop: stop.clone(), control };
     ready(address);
     let core_loop = CoreLoop {
         core: lone.into_core(),
@@ -206,9 +210,9 @@ fn serve(kind: Kind, clock: Clock, variant: Variant, ready: &dyn Fn(SocketAddr),
         pulse: Arc::new(Pulse::default()),
         counters,
         inside: Arc::default(),
+        tap: Arc::default(),
         spin: Spin::Always,
         clock,
-        tap: Arc::default(),
     };
     core_loop.run();
 }
@@ -216,6 +220,7 @@ fn serve(kind: Kind, clock: Clock, variant: Variant, ready: &dyn Fn(SocketAddr),
 /// Counts the turns that found nothing, and ends the loop.
 struct Counting {
     inner: Box<dyn Transport>,
+    past_the_kernel: bool,
     idle: u64,
     idle_turns: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
@@ -230,6 +235,9 @@ impl Transport for Counting {
             self.idle_turns.store(self.idle, Ordering::Relaxed);
         }
         if self.stop.load(Ordering::Relaxed) {
+            if self.past_the_kernel {
+                harness::veth::check(&self.inner.stats());
+            }
             // Full: it was said before.
             let _ = self.control.try_send(ToCore::Stop);
         }

@@ -80,4 +80,7 @@ pub fn serve(
         }
         transport.flush();
     }
+    if kind == Kind::Xdp {
+        veth::check(&transport.stats());
+    }
 }

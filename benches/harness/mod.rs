@@ -17,11 +17,12 @@ pub mod echo;
 #[allow(dead_code, reason = "tests need more of it")]
 #[path = "../../tests/loopback/pair.rs"]
 pub mod pair;
+#[allow(dead_code, reason = "not every bench is past the kernel at both ends")]
 pub mod veth;
+#[allow(dead_code, reason = "not every bench is past the kernel at both ends")]
+pub mod wire;
 
-use std::io::ErrorKind;
-use std::net::{SocketAddr, UdpSocket};
-use std::os::fd::AsRawFd;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
@@ -29,11 +30,14 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use tollgate::host::cpu;
+pub use wire::Wire;
 
 /// The most requests sent by one call (the kernel takes 64 segments).
 const SEGMENTS: usize = 64;
 /// After this long without any response the requests under way count as lost.
 const LOST_AFTER: Duration = Duration::from_millis(100);
+/// Over a veth pair, before anything is measured.
+const FIND_THE_WAY: Duration = Duration::from_millis(300);
 
 /// Something that answers datagrams on one thread.
 pub struct Subject {
@@ -76,9 +80,13 @@ impl Running {
         let (ready, started) = channel();
         let (turns, ended, placement) = (Arc::clone(&idle_turns), Arc::clone(&stop), *placement);
         let thread = thread::spawn(move || {
-            settle(&placement);
             let clock = ThreadClock::of_current();
-            serve(&|address| ready.send((address, clock)).expect("the harness waits"), &turns, &ended);
+            // Threads of its own must not inherit a CPU that it never leaves.
+            let settled = |address| {
+                settle(&placement);
+                ready.send((address, clock)).expect("the harness waits");
+            };
+            serve(&settled, &turns, &ended);
         });
         let (address, clock) = started.recv().expect("the server started");
         Running { address, clock, idle_turns, stop, thread }
@@ -105,13 +113,8 @@ pub struct Workload {
     pub agent: Box<dyn Fn() -> Box<dyn Agent> + Send + Sync>,
     /// Requests under way.
     pub window: usize,
-    /// Makes whoever asks a socket that reaches the subjects.
-    pub socket: fn() -> UdpSocket,
-}
-
-/// A socket on the loopback interface.
-pub fn loopback() -> UdpSocket {
-    UdpSocket::bind("127.0.0.1:0").expect("a port")
+    /// What whoever asks reaches a subject by.
+    pub wire: fn(SocketAddr) -> Box<dyn Wire>,
 }
 
 /// How long and how often.
@@ -209,8 +212,12 @@ fn burst(subject: &Subject, workload: &Arc<Workload>, plan: &Plan, client: usize
     let (clock, turns) = (running.clock, Arc::clone(&running.idle_turns));
     let placement = Placement { cpu: client, real_time: plan.real_time };
     let asking = thread::spawn(move || {
-        settle(&placement);
         let mut client = Client::new(to, &workload);
+        if veth::listen().is_some() {
+            // Until both sides know the way past the kernel, which threads at their side find out.
+            client.run(FIND_THE_WAY);
+        }
+        settle(&placement);
         client.run(length / 5);
         let (transactions, lost, wrong) = (client.transactions, client.lost, client.wrong);
         let (start, cpu, idle) = (now(), clock.read_ns(), turns.load(Ordering::Relaxed));
@@ -235,13 +242,12 @@ fn price_of_idle(running: &Running) -> f64 {
 
 /// Keeps a window of requests under way.
 struct Client {
-    socket: UdpSocket,
+    wire: Box<dyn Wire>,
     agent: Box<dyn Agent>,
     window: usize,
     requests: Vec<u8>,
-    /// Length of the requests in one call of the kernel.
+    /// Length of the requests that are ready.
     segment: usize,
-    response: Vec<u8>,
     under_way: usize,
     transactions: u64,
     lost: u64,
@@ -250,17 +256,12 @@ struct Client {
 
 impl Client {
     fn new(to: SocketAddr, workload: &Workload) -> Client {
-        let socket = (workload.socket)();
-        socket.connect(to).expect("connected");
-        socket.set_nonblocking(true).expect("non-blocking");
-        socket2::SockRef::from(&socket).set_recv_buffer_size(4 << 20).expect("a receive buffer");
         Client {
-            socket,
+            wire: (workload.wire)(to),
             agent: (workload.agent)(),
             window: workload.window,
             requests: Vec::with_capacity(65_536),
             segment: 0,
-            response: vec![0; 65_536],
             under_way: 0,
             transactions: 0,
             lost: 0,
@@ -293,34 +294,20 @@ impl Client {
         let lot = SEGMENTS.min(self.window.div_ceil(2));
         while self.under_way + lot <= self.window {
             if self.requests.is_empty() {
-                let segment = self.agent.requests(lot, &mut self.requests);
-                if segment != self.segment {
-                    set_option(&self.socket, libc::SOL_UDP, libc::UDP_SEGMENT, segment as i32).expect("UDP_SEGMENT (Linux 4.18)");
-                    self.segment = segment;
-                }
+                self.segment = self.agent.requests(lot, &mut self.requests);
             }
-            match self.socket.send(&self.requests) {
-                Ok(_) => self.under_way += lot,
-                // Full buffers and refusals from before the server listened: listen first, and send the same again.
-                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::ConnectionRefused) => return,
-                Err(error) => panic!("send: {error}"),
+            if !self.wire.send(&self.requests, self.segment) {
+                // No room: listen first, and send the same again.
+                return;
             }
+            self.under_way += lot;
             self.requests.clear();
         }
     }
 
     fn listen(&mut self) -> usize {
-        let mut answered = 0;
-        while answered < SEGMENTS {
-            match self.socket.recv(&mut self.response) {
-                Ok(length) => {
-                    answered += 1;
-                    self.wrong += u64::from(!self.agent.response(&self.response[..length]));
-                }
-                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::ConnectionRefused) => break,
-                Err(error) => panic!("recv: {error}"),
-            }
-        }
+        let Client { wire, agent, wrong, .. } = self;
+        let answered = wire.receive(&mut |response| *wrong += u64::from(!agent.response(response)));
         self.transactions += answered as u64;
         self.under_way = self.under_way.saturating_sub(answered);
         answered
@@ -362,12 +349,6 @@ fn settle(placement: &Placement) {
         let result = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) };
         assert_eq!(result, 0, "--real-time needs CAP_SYS_NICE");
     }
-}
-
-fn set_option(socket: &UdpSocket, level: i32, name: i32, value: i32) -> std::io::Result<()> {
-    // SAFETY: `value` lives through the call and the length is its own.
-    let result = unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, (&raw const value).cast(), size_of::<i32>() as u32) };
-    if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
 #[allow(clippy::disallowed_methods, reason = "a measurement")]

@@ -76,6 +76,7 @@ const SLEEP_MIN: Duration = Duration::from_millis(2);
 /// AF_XDP on one interface.
 pub struct BypassLine {
     lone: Lone,
+    clock: Clock,
     frames: Vec<FrameRef>,
     unreachable: Option<SocketAddr>,
 }
@@ -90,8 +91,9 @@ impl BypassLine {
         let bypass =
             BypassSettings { interface: Some(interface.to_owned()), bypass_firewall, ..BypassSettings::new(vec![listen], sources) };
         let transport = TransportSettings { send_slots: SLOTS, slot_size: SLOT_BYTES, ..TransportSettings::default() };
-        let lone = Lone::open(&bypass, FRAMES, Clock::new(), &transport)?;
-        Ok(BypassLine { lone, frames: Vec::with_capacity(BATCH), unreachable: None })
+        let clock = Clock::new();
+        let lone = Lone::open(&bypass, FRAMES, clock, &transport)?;
+        Ok(BypassLine { lone, clock, frames: Vec::with_capacity(BATCH), unreachable: None })
     }
 }
 
@@ -140,8 +142,11 @@ impl Line for BypassLine {
         }
     }
 
-    fn wait_writable(&mut self, _: Duration) {
-        self.lone.transport.flush();
+    fn wait_writable(&mut self, timeout: Duration) {
+        let end = self.clock.now() + timeout;
+        while self.lone.transport.free_slots() == 0 && self.clock.now() < end {
+            self.lone.transport.flush();
+        }
     }
 
     fn how(&mut self) -> String {

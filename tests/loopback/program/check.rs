@@ -42,6 +42,7 @@ fn every_profile_gives_the_plan_it_promises() {
         ("numa-2x32.toml", ("0-31/32-63", 28, "0,1")),
         ("transport-shard.toml", ("0-15", 12, "0")),
         ("xdp-transport-shard.toml", ("0-15", 12, "0")),
+        ("trunks.toml", ("0-3", 1, "0")),
     ]);
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
