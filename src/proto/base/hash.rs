@@ -32,16 +32,16 @@ impl NameKey {
     #[inline(always)]
     fn mix(&self, bytes: &[u8], fold: impl Fn(u64) -> u64) -> u64 {
         let mut hash = self.secret[0] ^ bytes.len() as u64;
-        let mut chunks = bytes.chunks_exact(8);
-        for chunk in &mut chunks {
-            let mut word = [0; 8];
-            word.copy_from_slice(chunk);
-            hash = multiply(hash ^ fold(u64::from_le_bytes(word)), self.secret[1]);
+        let (words, rest) = bytes.as_chunks::<8>();
+        for word in words {
+            hash = multiply(hash ^ fold(u64::from_le_bytes(*word)), self.secret[1]);
         }
-        let rest = chunks.remainder();
-        let mut word = [0; 8];
-        word[..rest.len()].copy_from_slice(rest);
-        multiply(multiply(hash ^ fold(u64::from_le_bytes(word)), self.secret[1]), self.secret[0] | 1)
+        let last = match bytes.last_chunk::<8>() {
+            // The last word again, without what was read.
+            Some(last) => u64::from_le_bytes(*last).checked_shr(64 - 8 * rest.len() as u32).unwrap_or(0),
+            None => rest.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)),
+        };
+        multiply(multiply(hash ^ fold(last), self.secret[1]), self.secret[0] | 1)
     }
 }
 

@@ -50,6 +50,20 @@ impl Peek<'_> {
     }
 }
 
+/// The longest name that [`local_name`] looks for.
+const NEAR: usize = 64;
+
+/// A guess at the local name of the endpoint of the first command in `datagram`, much cheaper than [`split`]: what stands between the
+/// second blank and an `@`. For those who can use a name before the datagram is read, and do without.
+#[inline]
+pub fn local_name(datagram: &[u8]) -> Option<&[u8]> {
+    let line = datagram.get(..NEAR).unwrap_or(datagram);
+    // Behind the verb.
+    let rest = line.get(5..)?;
+    let name = rest.get(scan::find_near(rest, b' ')? + 1..)?;
+    name.get(..scan::find_near(name, b'@')?)
+}
+
 /// The messages of `datagram` in order, each with its place in the datagram. Empty ones are left out.
 pub fn split(datagram: &[u8]) -> Messages<'_> {
     Messages { datagram, at: 0, count: 0, overflowed: false }
@@ -202,6 +216,15 @@ mod tests {
         for text in ["", "A", "CRCX ", "!/1 <mgc>\nT=261{}", "MEGACO/1 [192.0.2.1]:2944 T=1{}", "2000 1", "\0\0\0"] {
             assert_eq!(Peek::at(text.as_bytes()), Peek::Unreadable, "{text}");
         }
+    }
+
+    #[test]
+    fn a_name_is_guessed() {
+        assert_eq!(local_name(b"CRCX 1204 ds/ds3-1/ds1-5/7@tgw.example.net MGCP 1.0\r\n"), Some(&b"ds/ds3-1/ds1-5/7"[..]));
+        for text in ["", "CRCX", "CRCX 1", "CRCX 1 ", "200 1204 OK", "CRCX 1204 ds/1 MGCP 1.0"] {
+            assert_eq!(local_name(text.as_bytes()), None, "{text}");
+        }
+        assert_eq!(local_name(format!("AUEP 1 {}@gw MGCP 1.0", "x".repeat(100)).as_bytes()), None);
     }
 
     #[test]

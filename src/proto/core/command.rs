@@ -150,6 +150,7 @@ impl Core {
     ) -> Result<Step, Refused> {
         let verb = command.verb;
         let audit = matches!(verb, Verb::Auep | Verb::Aucx);
+        let domain = mgcp::domain_of(&self.plan, &command.endpoint)?;
         let target = self.target(received.message.agent, &command.endpoint, endpoint)?;
         mgcp::packages_supported(command)?;
         let endpoint = match target {
@@ -169,13 +170,12 @@ impl Core {
             return Err(mgcp::DRAINING);
         }
         mgcp::in_service(&self.calls, endpoint)?;
-        let domain = mgcp::domain_of(&self.plan, &command.endpoint)?;
         if command.get(Code::X).is_some() {
             self.abort_requests(turn, endpoint);
         }
         let outcome = match verb {
-            Verb::Crcx => return self.create(turn, received, handle, command, endpoint),
-            Verb::Mdcx => return self.modify(turn, received, handle, command, endpoint),
+            Verb::Crcx => return self.create(turn, received, handle, command, (endpoint, domain)),
+            Verb::Mdcx => return self.modify(turn, received, handle, command, (endpoint, domain)),
             Verb::Dlcx => self.delete(turn, command, endpoint)?,
             Verb::Epcf => {
                 let plan = mgcp::configure::validate(&self.calls, command)?;
@@ -241,9 +241,8 @@ impl Core {
         Step::Waiting
     }
 
-    /// The endpoint or endpoints that `name` means: 500 when there is none (G-EPN-10). `endpoint`: the one it is the name of.
+    /// The endpoint or endpoints that `name`, whose domain is one of ours, means: 500 when there is none (G-EPN-10). `endpoint`: the one it is the name of.
     fn target(&self, agent: AgentId, name: &EndpointName<'_>, endpoint: Option<EndpointIndex>) -> Result<Target, Refused> {
-        mgcp::domain_of(&self.plan, name)?;
         if let Some(endpoint) = endpoint {
             // Its home is its owner; a name that comes out elsewhere was forwarded by a core with another plan.
             return if self.calls.endpoints.owns(endpoint) { Ok(Target::One(endpoint)) } else { Err(mgcp::ENDPOINT_UNKNOWN) };

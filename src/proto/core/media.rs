@@ -28,14 +28,14 @@ pub(super) enum Covered {
 }
 
 impl Core {
-    /// CreateConnection on an endpoint of this core.
+    /// CreateConnection on an endpoint of this core, named with this of the gateway's domain names.
     pub(super) fn create<F: Frames, O: Outside>(
         &mut self,
         turn: &mut Turn<'_, F, O>,
         received: Received,
         handle: history::Handle,
         command: &Command<'_>,
-        endpoint: EndpointIndex,
+        (endpoint, domain): (EndpointIndex, u8),
     ) -> Result<Step, Refused> {
         if command.get(Code::Z2).is_some() {
             return self.start_pair(turn, received, handle, command, endpoint);
@@ -47,7 +47,6 @@ impl Core {
         match create::begin(&mut self.calls, turn.now, &mut plan, command)? {
             Begun::Ready(_, created, entity) => {
                 self.note_entity(endpoint, entity);
-                let domain = mgcp::domain_of(&self.plan, &command.endpoint)?;
                 self.note_success(received, endpoint, domain);
                 Ok(Step::Done(Outcome::Created { created, chosen: None, second: None }))
             }
@@ -58,14 +57,14 @@ impl Core {
         }
     }
 
-    /// ModifyConnection on an endpoint of this core. An older one of the same connection that still waits is aborted (G-TXN-05).
+    /// The same for ModifyConnection. An older one of the same connection that still waits is aborted (G-TXN-05).
     pub(super) fn modify<F: Frames, O: Outside>(
         &mut self,
         turn: &mut Turn<'_, F, O>,
         received: Received,
         handle: history::Handle,
         command: &Command<'_>,
-        endpoint: EndpointIndex,
+        (endpoint, domain): (EndpointIndex, u8),
     ) -> Result<Step, Refused> {
         let (slot, mut plan) = modify::validate(&self.calls, command, endpoint)?;
         while let Some(older) = self.jobs.find(|job| matches!(job.wait, Wait::Modifying(other, _) if other == slot)) {
@@ -77,7 +76,6 @@ impl Core {
         match modify::begin(&mut self.calls, turn.now, slot, &mut plan, command)? {
             Modified::Ready(created, entity) => {
                 self.note_entity(endpoint, entity);
-                let domain = mgcp::domain_of(&self.plan, &command.endpoint)?;
                 self.note_success(received, endpoint, domain);
                 Ok(Step::Done(Outcome::Modified(created)))
             }

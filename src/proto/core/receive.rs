@@ -6,6 +6,7 @@ use super::envelope::{Envelope, Message, SINGLE};
 use super::outside::{Frames, Handled, Origin, Outside, Turn, Work};
 use crate::proto::base::{AgentId, Counter, FrameRef, TransactionId};
 use crate::proto::codec::peek::{self, Peek};
+use crate::proto::codec::scan;
 use crate::proto::mgcp::{self, Refused};
 use std::net::IpAddr;
 
@@ -192,7 +193,7 @@ impl Core {
 
 /// The local part of a name as written: what stands before the first `@`.
 pub(super) fn local_of(name: &[u8]) -> &[u8] {
-    match memchr::memchr(b'@', name) {
+    match scan::find_near(name, b'@') {
         Some(at) => name.get(..at).unwrap_or_default(),
         None => name,
     }

@@ -83,7 +83,7 @@ fn transaction_id(text: &[u8]) -> Option<(TransactionId, &[u8])> {
 
 #[inline]
 fn first_line(message: &[u8]) -> (&[u8], usize) {
-    match scan::find_near(message, b'\n') {
+    match scan::find_line_feed(message) {
         Some(end) => (&message[..end], end + 1),
         None => (message, message.len()),
     }
@@ -143,7 +143,7 @@ pub(crate) fn header_line(message: &[u8], at: usize) -> (HeaderLine<'_>, usize) 
 #[inline]
 fn value_end(text: &[u8], from: usize, code: Option<Code>) -> usize {
     let value = &text[from..];
-    match scan::find_near_either(value, 0, b'\n', b'"') {
+    match scan::find_line_feed_or_quote(value) {
         None => text.len(),
         Some(i) if value[i] == b'\n' => from + i,
         Some(i) => value_end_behind_quote(text, from, from + i, code),

@@ -40,7 +40,7 @@ pub enum Term<'a> {
 impl<'a> EndpointName<'a> {
     /// Checks lengths, terms and domain.
     pub fn parse(raw: &'a [u8]) -> Result<EndpointName<'a>, Refusal> {
-        let at = memchr(b'@', raw).ok_or(Refusal::new(Fault::EndpointIncomplete, raw.len()))?;
+        let at = scan::find_near(raw, b'@').ok_or(Refusal::new(Fault::EndpointIncomplete, raw.len()))?;
         let (local, domain) = (&raw[..at], &raw[at + 1..]);
         if local.len() > NAME_MAX || domain.len() > NAME_MAX {
             return Err(Refusal::new(Fault::EndpointTooLong, 0));

@@ -68,6 +68,16 @@ pub struct NameList<'a>(&'a [u8]);
 impl<'a> NameList<'a> {
     /// One or more names of legal characters.
     fn parse(text: &'a [u8]) -> Option<NameList<'a>> {
+        // Names and single semicolons and nothing else, as nearly everybody writes it.
+        let mut in_name = false;
+        let plain = |&byte: &u8| {
+            let fits = if byte == b';' { in_name } else { is_option_byte(byte) };
+            in_name = byte != b';';
+            fits
+        };
+        if text.iter().all(plain) && in_name {
+            return Some(NameList(text));
+        }
         // No legal name holds a quote, so that a semicolon always separates.
         let legal = |name: &[u8]| !name.is_empty() && name.iter().all(|&b| is_option_byte(b));
         NameList(text).iter().all(legal).then_some(NameList(text))

@@ -54,6 +54,13 @@ fn digits(value: u64) -> u64 {
     (tens | (pairs - 10 * tens) << 8) + ZEROS
 }
 
+/// The two decimal digits of a number below 100 as text, the first one in the lowest byte.
+#[inline]
+fn two_digits(value: u64) -> u64 {
+    let tens = value * 103 >> 10;
+    (tens | (value - 10 * tens) << 8) + (ZEROS & 0xffff)
+}
+
 /// A place in a datagram to which [`Writer::rewind`] goes back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mark {
@@ -138,13 +145,20 @@ impl<'a> Writer<'a> {
     #[inline]
     pub fn number(&mut self, value: u64) {
         const LOW: u64 = 100_000_000;
-        if let 1.. = value / LOW {
-            self.number(value / LOW);
-            return self.word(digits(value % LOW), 8);
+        match value {
+            // Most numbers are this short: payload types, versions, octets, counters of a young call.
+            0..10 => self.word(u64::from(b'0') + value, 1),
+            10..100 => self.word(two_digits(value), 2),
+            100..LOW => {
+                let digits = digits(value);
+                let zeros = (digits ^ ZEROS).trailing_zeros() / 8;
+                self.word(digits >> (8 * zeros), 8 - zeros as usize);
+            }
+            LOW.. => {
+                self.number(value / LOW);
+                self.word(digits(value % LOW), 8);
+            }
         }
-        let digits = digits(value);
-        let zeros = ((digits ^ ZEROS).trailing_zeros() / 8).min(7);
-        self.word(digits >> (8 * zeros), 8 - zeros as usize);
     }
 
     /// The first `length` bytes, at most 8, of a word.
@@ -164,8 +178,8 @@ impl<'a> Writer<'a> {
     /// A code of exactly three digits; 0..=999.
     #[inline]
     fn three_digits(&mut self, code: u16) {
-        let digit = |n: u16| b'0' + (n % 10) as u8;
-        self.bytes(&[digit(code / 100), digit(code / 10), digit(code)]);
+        let (hundreds, rest) = (u64::from(code / 100 % 10), u64::from(code % 100));
+        self.word(u64::from(b'0') + hundreds | two_digits(rest) << 8, 3);
     }
 
     /// An identifier, in upper case.

@@ -146,14 +146,12 @@ impl<'a> Session<'a> {
             local_transport: false,
         };
         let mut lines = Lines::new(text);
-        let first = scan::trim_end(lines.next().unwrap_or_default());
-        match first.strip_prefix(b"v=") {
+        match lines.next().unwrap_or_default().strip_prefix(b"v=") {
             Some(b"0") => {}
             Some(version) if scan::decimal(version, 9).is_some() => return Err(Refusal::new(Fault::SdpVersion, 2)),
             _ => return Err(Refusal::new(Fault::SdpVersionMissing, 0)),
         }
         for line in lines {
-            let line = scan::trim_end(line);
             if line.is_empty() {
                 break;
             }

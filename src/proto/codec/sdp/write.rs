@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::{Address, DYNAMIC_MIN};
 use crate::proto::base::HexId;
 use crate::proto::codec::mgcp::Writer;
-use crate::proto::codec::scan::{self, Lines};
+use crate::proto::codec::scan::Lines;
 
 /// One payload type of our own description.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -146,7 +146,7 @@ impl std::fmt::Write for Formatter<'_, '_> {
 /// The empty line and a description of somebody else, line ends made CR LF; nothing behind its first empty line.
 pub fn write_raw(writer: &mut Writer<'_>, description: &[u8]) {
     writer.begin_description();
-    for line in Lines::new(description).map(scan::trim_end).take_while(|line| !line.is_empty()) {
+    for line in Lines::new(description).take_while(|line| !line.is_empty()) {
         writer.bytes(line);
         writer.end_line();
     }

@@ -315,9 +315,9 @@ impl History {
 
     /// Forgets a running command that was refused before anything was done (409): its repeat is new.
     pub fn forget(&mut self, handle: Handle) {
-        if let Some(entry) = self.running_entry(handle) {
+        if let Some(room) = self.running_entry(handle).map(|entry| entry.length) {
             self.unlink_begun(handle.slot);
-            self.bodies.unreserve(entry.length);
+            self.bodies.unreserve(room);
             self.table.remove(handle.slot);
             self.running -= 1;
         }
@@ -344,13 +344,13 @@ impl History {
     /// The command has ended, was aborted (407) or ran too long (406): `body` is its final response, which repeats get from now on
     /// (G-PRV-06, G-PRV-07).
     pub fn finish(&mut self, now: Time, handle: Handle, body: &[u8]) -> Result<(), FinishError> {
-        let entry = self.running_entry(handle).ok_or(FinishError::NotRunning)?;
-        if body.len() > usize::from(entry.length) {
+        let room = self.running_entry(handle).map(|entry| entry.length).ok_or(FinishError::NotRunning)?;
+        if body.len() > usize::from(room) {
             return Err(FinishError::TooLong);
         }
         self.latest = self.latest.max(now);
         self.unlink_begun(handle.slot);
-        let place = self.bodies.push(entry.length, body);
+        let place = self.bodies.push(room, body);
         let latest = self.latest;
         let entry = self.table.at_mut(handle.slot);
         (entry.place, entry.length, entry.later) = (place, body.len() as u16, NONE);
@@ -492,8 +492,8 @@ impl History {
         }
     }
 
-    fn running_entry(&self, handle: Handle) -> Option<Entry> {
-        self.table.get(handle.slot, handle.generation).filter(|e| e.state.is_running()).copied()
+    fn running_entry(&self, handle: Handle) -> Option<&Entry> {
+        self.table.get(handle.slot, handle.generation).filter(|e| e.state.is_running())
     }
 
     /// The next answered command of `agent` with this id whose body is kept, and whether it is the oldest body. `outcome` learns what
