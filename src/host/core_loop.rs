@@ -149,6 +149,7 @@ impl CoreLoop {
             if self.tap.is_open() {
                 batch.iter().for_each(|&frame| port.tap_received(frame));
             }
+            self.core.read_ahead(&frames, &batch);
             let mut turn = Turn { now, frames: &frames, out: &mut port };
             let mut start = now;
             for &frame in &batch {

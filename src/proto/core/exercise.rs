@@ -130,6 +130,12 @@ impl Lone {
         Some(FrameRef { core: CoreId(0), index: index as u32 })
     }
 
+    /// The core reads ahead for what it will be given.
+    #[inline]
+    pub fn read_ahead(&self, batch: &[FrameRef]) {
+        self.core.read_ahead(&self.frames, batch);
+    }
+
     /// The core handles what has arrived.
     #[inline]
     pub fn handle(&mut self, frame: FrameRef) {

@@ -8,6 +8,7 @@
 //! Invariants: a received frame is released, or returned to its owner, exactly once; a command that was noted as running is finished
 //! exactly once; every envelope that asks for an answer gets one.
 
+mod ahead;
 mod announce;
 mod command;
 mod datagrams;

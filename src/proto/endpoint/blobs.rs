@@ -5,6 +5,8 @@
 
 const BLOCK: usize = 240;
 const END: u32 = u32::MAX;
+/// Bytes that come into the cache together.
+const LINE: usize = 64;
 
 /// A string kept in [`Blobs`], or none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -191,6 +193,20 @@ impl Blobs {
         })
     }
 
+    /// Reads the blocks that will be taken next, so that they are in the cache by then; the result means nothing.
+    pub fn read_ahead(&self, blocks: usize) -> u64 {
+        let (mut block, mut sum) = (self.free, 0);
+        for _ in 0..blocks {
+            let Some(&next) = self.next.get(block as usize) else { break };
+            let at = block as usize * BLOCK;
+            if let Some(bytes) = self.bytes.get(at..at + BLOCK) {
+                sum = bytes.iter().step_by(LINE).fold(sum, |sum, &byte| sum + u64::from(byte));
+            }
+            block = next;
+        }
+        sum
+    }
+
     /// Gives the room of `blob` back and makes it none.
     pub fn free(&mut self, blob: &mut Blob) {
         let mut block = std::mem::take(blob).first;
@@ -232,6 +248,7 @@ mod tests {
             if rng.below(2) == 0 {
                 let text: Vec<u8> = (0..rng.below(900)).map(|_| rng.next() as u8).collect();
                 let fits = blobs.fits(text.len());
+                blobs.read_ahead(rng.below(80) as usize);
                 match blobs.store(&text) {
                     Some(blob) => kept.push((blob, text)),
                     None => assert!(!fits),
