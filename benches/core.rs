@@ -6,7 +6,7 @@
 //! the agent's side are not timed.
 //!
 //! `cargo bench --bench core -- --instructions` counts instead what no neighbour on the machine can change: the instructions of each
-//! kind of command, by running itself (`--counted`) under callgrind, which must be installed.
+//! kind of command, by running itself (`--counted`) under callgrind, which must be installed; with `--large` at 100,000 endpoints.
 #![allow(missing_docs, reason = "a program")]
 
 use std::fmt::Write as _;
@@ -153,7 +153,8 @@ const COUNTED: usize = 4000;
 
 /// Instructions per command of each kind: callgrind counts within one `handle_*` at a time.
 fn instructions() {
-    println!("instructions per command, {} of each kind, {}", COUNTED, SIZES[1].name);
+    let large = std::env::args().any(|argument| argument == "--large");
+    println!("instructions per command, {} of each kind, {}", COUNTED, if large { SIZES[6].name } else { SIZES[1].name });
     for (kind, name) in KINDS {
         let function = match kind {
             Kind::Crcx => "*handle_crcx*",
@@ -164,7 +165,8 @@ fn instructions() {
         };
         let mut valgrind = std::process::Command::new("valgrind");
         valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(format!("--toggle-collect={function}"));
-        let output = valgrind.arg(std::env::current_exe().expect("a program")).arg("--counted").output().expect("valgrind is installed");
+        valgrind.arg(std::env::current_exe().expect("a program")).arg("--counted").args(large.then_some("--large"));
+        let output = valgrind.output().expect("valgrind is installed");
         let text = String::from_utf8_lossy(&output.stderr);
         let collected = text.lines().find_map(|line| line.split_once("Collected :")?.1.trim().parse::<usize>().ok());
         println!("{name}: {}", collected.unwrap_or_else(|| panic!("{text}")) / COUNTED);
@@ -173,7 +175,7 @@ fn instructions() {
 
 /// The program that [`instructions`] counts.
 fn counted() {
-    Stand::new(SIZES[1], 1000).calls(COUNTED);
+    Stand::new(if std::env::args().any(|argument| argument == "--large") { SIZES[6] } else { SIZES[1] }, 1000).calls(COUNTED);
 }
 
 /// A call that is up.
@@ -371,6 +373,7 @@ macro_rules! turns {
         fn $name(lone: &mut Lone, frames: &[FrameRef]) {
             // Not to be merged with its likes.
             std::hint::black_box(stringify!($name));
+            lone.read_ahead(frames);
             for &frame in frames {
                 lone.handle(frame);
             }
