@@ -4,7 +4,8 @@
 //! certainly exists and what certainly does not, however commands overlap.
 
 use super::reply::Reply;
-use crate::proto::base::{AgentId, CoreId, EndpointIndex};
+use super::told::Told;
+use crate::proto::base::{AgentId, CoreId, EndpointIndex, Time};
 use crate::proto::codec::mgcp::{CommandLine, Verb};
 use crate::proto::codec::peek::{self, Peek};
 use crate::proto::plan::{Plan, Settings};
@@ -70,6 +71,8 @@ pub struct Journal {
     /// No RestartInProgress was answered yet.
     restarting: bool,
     own_text: HashMap<u32, Vec<u8>>,
+    /// What was said of service states.
+    told: Told,
     /// Whether messages of a datagram must be answered in order: not when some are dropped on the way.
     pub in_order: bool,
 }
@@ -78,6 +81,7 @@ impl Journal {
     /// Nothing noted yet.
     pub fn new(plan: Arc<Plan>, settings: Arc<Settings>) -> Journal {
         Journal {
+            told: Told::new(plan.clone()),
             plan,
             settings,
             event: 0,
@@ -110,6 +114,7 @@ impl Journal {
         for (range, peeked) in peek::split(bytes) {
             if let Peek::Response { code: 200..=299, id } = peeked {
                 self.restarting &= !self.own.contains(&id);
+                self.told.confirmed(id);
             }
             let Peek::Command(CommandLine { verb, id, endpoint, .. }) = peeked else { continue };
             let key = (from.ip(), id);
@@ -136,22 +141,29 @@ impl Journal {
         }
     }
 
-    /// Core `core` sends a datagram.
+    /// Core `core` sends a datagram at `at`.
     ///
     /// # Panics
     /// When it breaks a rule.
-    pub fn sent(&mut self, core: CoreId, to: SocketAddr, bytes: &[u8]) {
+    pub fn sent(&mut self, core: CoreId, at: Time, to: SocketAddr, bytes: &[u8]) {
         self.event += 1;
         let agent = self.settings.agent_at(to.ip()).unwrap_or(AgentId(0));
         let largest = self.settings.agent(agent).map_or(4000, |agent| agent.max_response);
+        let forms = self.settings.agent(agent).map_or_else(Default::default, |agent| agent.forms);
         let replies = Reply::all(bytes);
         self.check_restart_first(to, &replies);
-        for reply in &replies {
+        for (place, reply) in replies.iter().enumerate() {
             assert!(reply.bytes.len() <= largest, "a message of {} bytes, the agent takes {largest}", reply.bytes.len());
             match reply.code {
-                None => self.own_command(core, replies.len() > 1, reply),
+                None => {
+                    self.own_command(core, replies.len() > 1, reply);
+                    self.told.sent(self.event, at, to, forms, reply);
+                }
                 Some(0) => {}
-                Some(code) => self.response(to, code, reply),
+                Some(code) => {
+                    self.check_told(to, code, reply.id, &replies[..place]);
+                    self.response(to, code, reply);
+                }
             }
         }
     }
@@ -164,6 +176,15 @@ impl Journal {
         let audit = matches!(transaction.verb, None | Some(Verb::Auep | Verb::Aucx));
         let plain = self.plan.topology.lookup(transaction.local.as_bytes()).is_some();
         assert!(audit || !plain || code == 500, "{} before the restart, to {}", first.line, transaction.text);
+    }
+
+    /// The first final of a command for one endpoint against what was said of its service.
+    fn check_told(&self, to: SocketAddr, code: u16, id: u32, front: &[Reply]) {
+        let Some(transaction) = self.transactions.get(&(to.ip(), id)).filter(|t| code >= 200 && t.ended.is_none()) else { return };
+        let audit = matches!(transaction.verb, None | Some(Verb::Auep | Verb::Aucx));
+        if let Some(endpoint) = self.plan.topology.lookup(transaction.local.as_bytes()).filter(|_| !audit && code != 500) {
+            self.told.answered(endpoint, code, transaction.received, front, &transaction.text);
+        }
     }
 
     /// G-TRX-01, G-TRX-07, G-SHD-02: own ids are unique and tell their core; a repeat is the same bytes.

@@ -16,6 +16,7 @@ mod frames;
 mod journal;
 mod layout;
 mod reply;
+mod told;
 mod world;
 
 pub use agent::{RandomAgent, RandomPlan};

@@ -285,7 +285,7 @@ impl Outside for Out<'_> {
         buffer.truncate(length);
         wires.fold(&buffer);
         if let Some(journal) = &mut wires.journal {
-            journal.sent(self.core, to, &buffer);
+            journal.sent(self.core, self.now, to, &buffer);
         }
         for at in wires.cross_link(now, to.ip()) {
             wires.push(at, Event::ToAgent(Mail { at, to, local, bytes: buffer.clone() }));
@@ -889,7 +889,7 @@ fn card(plan: &Plan, core: CoreId, seed: u64) -> SimCard {
         kinds: &plan.kinds(),
         facilities: &facilities,
         address: IpAddr::from([192, 0, 2, 20]),
-        ports: 16384..=32767,
+        ports: 16384..=49151,
         part,
         connections: plan.limits.connections,
         seed,

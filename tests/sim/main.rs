@@ -14,6 +14,7 @@ mod random;
 mod restart;
 mod settings;
 mod slow_card;
+mod storms;
 mod transactions;
 mod trunks;
 

@@ -118,8 +118,8 @@ impl Coordinator {
         let Some(entry) = self.ledger.get(slot).copied() else { return false };
         let others = |(_, other): &(u32, &Announcement)| other.class() == entry.class();
         let alone = |(other, announcement): (u32, &Announcement)| other == slot || (announcement.taken == entry.taken && entry.taken != 0);
-        let whole = !entry.broken && !entry.regrouped && !(self.held_back && self.is_silent(entry.group));
-        if whole && self.ledger.waiting().filter(others).all(alone) {
+        let divided = entry.broken || entry.regrouped || self.held_back && self.is_silent(entry.group);
+        if !divided && self.ledger.waiting().filter(others).all(alone) {
             return false;
         }
         self.take_all(&entry.class());
