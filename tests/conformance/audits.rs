@@ -79,7 +79,7 @@ fn every_info_of_a_fresh_endpoint() {
             ("RM", "restart"),
             ("RD", "0"),
             ("E", "000"),
-            ("PL", "T:1,G:1,D:1,R:1,DM1:0,B:0"),
+            ("PL", "T:1,G:1,D:1,R:1,DM1:0,BA:0,B:0"),
         ];
         let got: Vec<_> = reply.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         assert_eq!(got, expected);
@@ -191,7 +191,7 @@ fn capabilities_are_legal() {
         for (line, codec) in lines.iter().zip(["PCMU", "PCMA"]) {
             let items: Vec<(&str, &str)> = line.split(", ").map(|item| item.split_once(':').expect("key:value")).collect();
             let keys: Vec<&str> = items.iter().map(|(key, _)| *key).collect();
-            assert_eq!(keys, ["a", "p", "e", "gc", "s", "t", "r", "nt", "m"]);
+            assert_eq!(keys, ["a", "p", "e", "gc", "s", "t", "r", "nt", "v", "m"]);
             assert_eq!(items[0].1, codec);
             let (low, high) = items[1].1.split_once('-').unwrap();
             assert!(low.parse::<u16>().unwrap() < high.parse::<u16>().unwrap());
@@ -201,6 +201,7 @@ fn capabilities_are_legal() {
                     "gc" => assert_eq!(*value, "0"),
                     "t" => assert!(value.bytes().all(|b| b.is_ascii_hexdigit()) && value.len() <= 2),
                     "r" => assert_eq!(*value, "be"),
+                    "v" => assert_eq!(*value, "T;G;D;R;DM1;BA;B"),
                     "nt" => assert!(value.split(';').all(|network| ["IN", "LOCAL"].contains(&network))),
                     _ => {}
                 }

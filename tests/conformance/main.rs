@@ -2,6 +2,7 @@
 //! docs/conformance/mgcp.md says. One module per area; ids of requirements stand in front of the tests.
 
 mod audits;
+mod bulk;
 mod connections;
 mod cores;
 mod deletions;
@@ -10,6 +11,7 @@ mod disconnected;
 mod entities;
 mod events;
 mod interop;
+mod items;
 mod memory;
 mod modifications;
 mod names;

@@ -3,7 +3,7 @@
 use super::{audit, code, create, each_layout, snapshot};
 
 /// What a channel without signalling has.
-const PACKAGES: &str = "T:1,G:1,D:1,R:1,DM1:0,B:0";
+const PACKAGES: &str = "T:1,G:1,D:1,R:1,DM1:0,BA:0,B:0";
 
 /// G-PKG-03, G-PKG-04, G-RTN-03: in every place a package can be named; nothing changes.
 #[test]

@@ -163,6 +163,10 @@ impl Core {
             }
             // An audit is answered plainly and starts the restart all the same (O-5, G-AUE-16).
             self.trigger_restart(turn, endpoint, received.source());
+            if mgcp::bulk::is_asked(command) {
+                let selection = self.plan.topology.selection_of(endpoint).ok_or(mgcp::ENDPOINT_UNKNOWN)?;
+                return self.audit_in_bulk(turn, received, handle, command, selection);
+            }
             return Ok(Step::Audit(endpoint));
         }
         if self.draining && verb == Verb::Crcx {
@@ -203,6 +207,7 @@ impl Core {
     ) -> Result<Step, Refused> {
         // Table M-3: which verb may name many.
         match (command.verb, selection.any_of()) {
+            (Verb::Auep, false) if mgcp::bulk::is_asked(command) => self.audit_in_bulk(turn, received, handle, command, selection),
             (Verb::Auep, false) => Ok(self.audit_many(turn, received, handle, command, selection)),
             (Verb::Epcf | Verb::Rqnt | Verb::Dlcx, false) => {
                 if command.verb == Verb::Dlcx {

@@ -4,6 +4,7 @@ use super::announce::Announcement;
 use crate::proto::aggregate::Pattern;
 use crate::proto::base::{AgentId, EndpointIndex, EndpointRange, FrameRef, TransactionId};
 use crate::proto::endpoint::{ConnectionId, Service};
+use crate::proto::mgcp::bulk::{Part, StateTypes};
 use crate::proto::mgcp::{Created, Refused};
 use crate::proto::trunk::{Defect, Facility, SpanIndex};
 use std::net::{IpAddr, SocketAddr};
@@ -118,6 +119,26 @@ pub enum Envelope {
         endpoint: EndpointIndex,
         /// It.
         connection: ConnectionId,
+    },
+    /// To the owner of these endpoints: what are they like?
+    Look {
+        /// The asker's job.
+        job: JobId,
+        /// The first.
+        first: u32,
+        /// How many, at most [`PART`](crate::proto::mgcp::bulk::PART).
+        count: u8,
+        /// What makes their state "true".
+        types: StateTypes,
+    },
+    /// They are like this.
+    Seen {
+        /// The asker's job.
+        job: JobId,
+        /// The first.
+        first: u32,
+        /// What they are like.
+        part: Part,
     },
     /// The agent has these responses.
     Confirm {

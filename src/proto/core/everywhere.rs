@@ -182,15 +182,23 @@ impl Core {
     /// A command has waited for votes for a while. While every core goes round its loop it waits its turn, however long the queue is; when
     /// one of them stands still it fails: that one's vote will not come, or it keeps others from ending.
     pub(super) fn look_for_votes<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, id: JobId, ordinal: u8) {
+        match self.patience(turn) {
+            Some(patience) => {
+                self.jobs.wait(id, Wait::Votes(ordinal), turn.now + patience);
+            }
+            None => {
+                self.counters.add(Counter::VoteTimeout);
+                self.stop_voting(turn, id, ordinal, mgcp::CORE_SILENT);
+            }
+        }
+    }
+
+    /// How long to wait before looking again whether one of the cores that own endpoints stands still; `None`: one does.
+    pub(super) fn patience<F: Frames, O: Outside>(&self, turn: &Turn<'_, F, O>) -> Option<Duration> {
         let others = self.plan.owners.iter().filter(|&&owner| owner != self.id);
         let silence = others.map(|&owner| turn.out.silence(owner, turn.now)).max().unwrap_or_default();
         let left = self.settings.timers.vote.saturating_sub(silence);
-        if left.is_zero() {
-            self.counters.add(Counter::VoteTimeout);
-            self.stop_voting(turn, id, ordinal, mgcp::CORE_SILENT);
-        } else {
-            self.jobs.wait(id, Wait::Votes(ordinal), turn.now + left.max(LOOK_AGAIN));
-        }
+        (!left.is_zero()).then_some(left.max(LOOK_AGAIN))
     }
 
     /// The vote of the core at `ordinal` is not waited for any more: nothing is changed anywhere.

@@ -2,6 +2,7 @@
 
 use super::envelope::JobId;
 use super::receive::Received;
+use super::respond::Preface;
 use crate::proto::base::{CoreId, EndpointIndex, Time, TransactionId};
 use crate::proto::codec::mgcp::Verb;
 use crate::proto::endpoint::ConnectionSlot;
@@ -35,6 +36,8 @@ pub(super) enum Wait {
     Search(u8, u8),
     /// The core of this ordinal to make the second half of a pair; so many after it are left to ask.
     Second(EndpointIndex, u8, u8),
+    /// The owners of endpoints to say what these are like.
+    Survey,
     /// So many answers that come too late; the command is answered already, only its frame is still in use.
     Late(u8),
     /// The card to open the first half of a pair whose second half was made.
@@ -66,6 +69,15 @@ impl Job {
             Wait::Opening(_, plan) | Wait::First(_, plan, _) | Wait::Joining(_, plan, ..) => plan.requests(),
             Wait::Modifying(_, plan) => plan.requests(),
             _ => false,
+        }
+    }
+
+    /// What goes in front of a response to it (G-RST-03); nothing in front of one to an audit.
+    pub fn preface(&self) -> Preface {
+        match (self.verb, self.endpoint) {
+            (Verb::Auep | Verb::Aucx, _) => Preface::None,
+            (_, Some(endpoint)) => Preface::Endpoint(endpoint),
+            (_, None) => Preface::Any,
         }
     }
 

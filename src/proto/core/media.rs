@@ -303,8 +303,7 @@ impl Core {
                 self.count(job.verb, &outcome);
                 let preface = match (&outcome, job.endpoint) {
                     (Outcome::Refused(refused), _) if mgcp::before_restart(refused.code) => Preface::None,
-                    (_, Some(endpoint)) => Preface::Endpoint(endpoint),
-                    (_, None) => Preface::Any,
+                    _ => job.preface(),
                 };
                 if let (Some(endpoint), false) = (job.endpoint, matches!(outcome, Outcome::Refused(_))) {
                     self.note_addressed(turn, job.received, endpoint);
@@ -342,6 +341,7 @@ impl Core {
             | Wait::Votes(_)
             | Wait::Applying(_)
             | Wait::Late(_)
+            | Wait::Survey
             | Wait::Search(..)
             | Wait::Second(..)
             | Wait::Joining(..) => {}
@@ -361,6 +361,7 @@ impl Core {
             return self.stop_asking(turn, id, &job, refused);
         }
         self.jobs.remove(id);
+        self.surveys.end(id);
         self.undo(turn, &job);
         self.end(turn, &job, Outcome::Refused(refused));
     }
@@ -417,8 +418,7 @@ impl Core {
             let Some(job) = self.jobs.get(id).copied() else { break };
             if job.provisional_at <= turn.now {
                 if let Owner::Here(handle) = job.owner {
-                    let preface = job.endpoint.map_or(Preface::Any, Preface::Endpoint);
-                    self.respond_provisional(turn, job.received, handle, job.transaction, preface);
+                    self.respond_provisional(turn, job.received, handle, job.transaction, job.preface());
                 }
                 self.jobs.provisional_done(id);
                 continue;
@@ -435,6 +435,7 @@ impl Core {
                     self.end(turn, &job, Outcome::Refused(mgcp::RESTARTING));
                 }
                 Wait::Votes(ordinal) => self.look_for_votes(turn, id, ordinal),
+                Wait::Survey => self.look_for_answers(turn, id, &job),
                 Wait::Search(..) | Wait::Second(..) | Wait::Joining(..) => self.answer_overdue(turn, id, &job),
                 Wait::Opening(..) | Wait::Modifying(..) | Wait::First(..) => self.time_limit(turn, id),
                 // These only wait for answers that must come, to return the frame.
@@ -454,8 +455,9 @@ impl Core {
     fn time_limit<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, id: JobId) {
         let Some(job) = self.jobs.get(id).copied() else { return };
         match job.wait {
-            Wait::Opening(..) | Wait::Modifying(..) | Wait::First(..) | Wait::Restart(..) => {
+            Wait::Opening(..) | Wait::Modifying(..) | Wait::First(..) | Wait::Restart(..) | Wait::Survey => {
                 self.jobs.remove(id);
+                self.surveys.end(id);
                 self.undo(turn, &job);
                 self.counters.add(Counter::TimeLimit);
                 self.end(turn, &job, Outcome::Refused(mgcp::TIME_LIMIT));

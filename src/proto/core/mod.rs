@@ -34,6 +34,7 @@ mod respond;
 #[cfg(test)]
 mod second;
 mod settle;
+mod survey;
 
 pub use announce::Announcement;
 pub use envelope::{Envelope, JobId, Message, SINGLE};
@@ -43,7 +44,7 @@ pub use operator::{Answer, Ask, ConnectionView, CoreView, EndpointView, PeerView
 pub use outside::{Frames, Handled, Origin, Outside, Turn, Work};
 pub use performance::PerformanceView;
 
-use crate::proto::base::{AgentId, CoreId, Counter, Counters, NameKey, Rng, Time};
+use crate::proto::base::{AgentId, CoreId, Counter, Counters, EndpointRange, NameKey, Rng, Time};
 use crate::proto::cas::Lines;
 use crate::proto::endpoint::{Endpoints, OwnedSpan, PoolLimits};
 use crate::proto::mgcp::Calls;
@@ -65,6 +66,7 @@ use reports::Reports;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
+use survey::Surveys;
 
 /// What a core starts from.
 pub struct Boot {
@@ -100,6 +102,7 @@ pub struct Core {
     handed: Handed,
     jobs: Jobs,
     shares: Shares,
+    surveys: Surveys,
     announcements: Announcements,
     repeats: Repeats,
     orders: Orders,
@@ -156,6 +159,7 @@ impl Core {
             handed: Handed::new(),
             jobs: Jobs::new(limits.jobs, settings.load_control.marks()),
             shares: Shares::new(),
+            surveys: Surveys::new(),
             announcements: Announcements::new(),
             repeats: Repeats::new(),
             orders: Orders::new(limits.slice),
@@ -343,6 +347,10 @@ impl Core {
             Envelope::Pair { job, message } => self.handle_pair(turn, from, job, message),
             Envelope::Join { job, endpoint, connection, other } => self.handle_join(turn, (from, job), endpoint, connection, other),
             Envelope::TakeDown { endpoint, connection } => self.handle_take_down(turn, endpoint, connection),
+            Envelope::Look { job, first, count, types } => {
+                self.handle_look(turn, (from, job), EndpointRange { first, count: count.into() }, types);
+            }
+            Envelope::Seen { job, first, part } => self.handle_seen(turn, job, first, part),
             Envelope::Confirm { agent, low, high } => self.confirm_here(turn.now, agent, low, high),
             Envelope::Service { range, service } => self.order(turn, Order::Service(range, service)),
             Envelope::Settle { states } => self.order(turn, Order::Settle(states)),

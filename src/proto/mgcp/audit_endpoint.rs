@@ -5,6 +5,7 @@ use super::{Calls, domain_of, event};
 use crate::proto::base::{EndpointIndex, Mode, Time};
 use crate::proto::codec::mgcp::{Code, Command, InfoCode, Writer};
 use crate::proto::endpoint::{Endpoint, EntityId, Law};
+use crate::proto::package::{ChannelKind, packages};
 use crate::proto::trunk::{Cursor, Selection};
 
 /// The names of the endpoints of a wildcard name, one `Z:` each, in any service state (G-AUE-01), with the domain name of the command,
@@ -48,7 +49,7 @@ pub fn write(calls: &Calls, now: Time, writer: &mut Writer<'_>, command: &Comman
             Code::E => writer.parameter_reason(state.service.reason, None, reason_text(state.service.reason)),
             Code::PL => package_list(writer, calls.channel_kind(endpoint)),
             Code::MD => writer.parameter_number(Code::MD, calls.plan.limits.datagram.into()),
-            Code::A => capabilities(calls, writer),
+            Code::A => capabilities(calls, writer, calls.channel_kind(endpoint)),
             _ => {}
         }
     }
@@ -87,7 +88,8 @@ pub(super) fn entity(calls: &Calls, writer: &mut Writer<'_>, endpoint: EndpointI
 }
 
 /// `A:`, one line for each encoding, because the packetization period differs; e, s, gc and t are stated (G-AUE-13..15, O-16).
-fn capabilities(calls: &Calls, writer: &mut Writer<'_>) {
+/// The packages stand for their options and modes (G-AUE-15).
+fn capabilities(calls: &Calls, writer: &mut Writer<'_>, kind: ChannelKind) {
     for encoding in calls.settings.encodings.iter() {
         let facts = encoding.facts();
         writer.begin(Code::A);
@@ -97,7 +99,12 @@ fn capabilities(calls: &Calls, writer: &mut Writer<'_>) {
         writer.number(encoding.closest_period(0).into());
         writer.byte(b'-');
         writer.number(encoding.closest_period(u16::MAX).into());
-        writer.text(", e:on, gc:0, s:off, t:00, r:be, nt:IN;LOCAL, m:");
+        writer.text(", e:on, gc:0, s:off, t:00, r:be, nt:IN;LOCAL, v:");
+        for (n, package) in packages(kind).iter().enumerate() {
+            writer.text(if n == 0 { "" } else { ";" });
+            writer.text(package.package().name);
+        }
+        writer.text(", m:");
         for (n, mode) in Mode::ALL.into_iter().enumerate() {
             writer.text(if n == 0 { "" } else { ";" });
             writer.text(mode.keyword());

@@ -3,6 +3,7 @@
 
 pub mod audit_connection;
 pub mod audit_endpoint;
+pub mod bulk;
 pub mod configure;
 pub mod create;
 pub mod delete;
@@ -18,14 +19,14 @@ pub use create::CreatePlan;
 pub use modify::ModifyPlan;
 pub use room::Room;
 pub use write::{
-    Restart, reason_text, write_acknowledgement, write_audit, write_gateway_delete, write_outcome, write_provisional, write_refusal,
-    write_restart,
+    Restart, acknowledgement, reason_text, write_acknowledgement, write_audit, write_gateway_delete, write_outcome, write_provisional,
+    write_refusal, write_restart,
 };
 
 use crate::proto::base::{Counter, Counters, EndpointIndex, Time};
-use crate::proto::codec::mgcp::{Command, EndpointName, Refusal};
+use crate::proto::codec::mgcp::{Command, EndpointName, Refusal, Verb};
 use crate::proto::endpoint::{Announcement, Connection, ConnectionId, ConnectionSlot, Endpoint, Endpoints, LocalMedia};
-use crate::proto::package::ChannelKind;
+use crate::proto::package::{ChannelKind, PackageId, find_package};
 use crate::proto::plan::{Manners, Plan, Settings};
 use crate::proto::trunk::{Card, MediaReport};
 use std::sync::Arc;
@@ -221,6 +222,22 @@ pub const ENTITY_REFUSED: Refused = refuse(539, "N: names no call agent of this 
 pub const NO_ENTITY_LEFT: Refused = refuse(403, "too many different notified entities");
 /// A core stands still.
 pub const CORE_SILENT: Refused = refuse(400, "part of the gateway does not answer, nothing was changed");
+/// A bulk audit without a list, with one twice, with names and states, or with what is none (BA-05).
+pub const BULK_ITEM: Refused = refuse(802, "BA/F: is missing, or asks for what there is not or does not go together");
+/// A parameter of the package that there is not, or twice.
+pub const BULK_PARAMETER: Refused = refuse(802, "a BA parameter is unknown or given twice");
+/// A state type that there is not (BA-09).
+pub const BULK_STATE: Refused = refuse(803, "a state type of BA/S is unknown");
+/// A first endpoint that is no local name of one endpoint.
+pub const BULK_START: Refused = refuse(801, "BA/SE: is not the local name of an endpoint");
+/// A first endpoint that there is not.
+pub const BULK_START_UNKNOWN: Refused = refuse(806, "BA/SE: names no endpoint of this gateway");
+/// A first endpoint that the name of the command does not cover.
+pub const BULK_NOT_HERE: Refused = refuse(805, "BA/SE: is outside of the endpoint name");
+/// A number of endpoints out of range.
+pub const BULK_RANGE: Refused = refuse(805, "BA/NU: is not 1 to 65535");
+/// Parameters of bulk audits in another command.
+pub const BULK_ELSEWHERE: Refused = refuse(510, "parameters of package BA belong into AuditEndpoint");
 /// Something only a command for one endpoint may carry.
 pub const MANY_WITH_REQUEST: Refused = refuse(510, "a command over many endpoints cannot carry this parameter");
 /// A connection whose creation is still running (G-TXN-06).
@@ -294,11 +311,15 @@ pub fn domain_of(plan: &Plan, name: &EndpointName<'_>) -> Result<u8, Refused> {
     place.map(|place| place as u8).ok_or(DOMAIN_UNKNOWN)
 }
 
-/// Whether every parameter of `command` that belongs to a package belongs to one that has it; only B has any, and the codec knows those
-/// (G-PAR-04, G-RTN-03).
+/// Whether every parameter of `command` that belongs to a package belongs to one that has it: BA, in an AuditEndpoint; those of B have codes
+/// of their own (G-PAR-04, G-RTN-03).
 pub fn packages_supported(command: &Command<'_>) -> Result<(), Refused> {
-    if command.extensions().next().is_some() {
-        return Err(PACKAGE_UNKNOWN);
+    for one in command.extensions() {
+        match find_package(one.package) {
+            Some(PackageId::BA) if command.verb == Verb::Auep => {}
+            Some(PackageId::BA) => return Err(BULK_ELSEWHERE),
+            _ => return Err(PACKAGE_UNKNOWN),
+        }
     }
     Ok(())
 }

@@ -26,7 +26,9 @@ pub fn write_outcome(
 ) {
     match outcome {
         Outcome::Refused(refused) => {
-            writer.response(refused.code, id, None, refused.text);
+            // Of the packages there are only BA has codes of its own (PKG-12).
+            let package = (800..900).contains(&refused.code).then_some(&b"BA"[..]);
+            writer.response(refused.code, id, package, refused.text);
             acknowledgement(writer, asks_ack);
             if refused.code == super::PACKAGE_UNKNOWN.code {
                 package_list(writer, endpoint.map_or(ChannelKind::default(), |endpoint| calls.channel_kind(endpoint)));
@@ -82,7 +84,8 @@ pub(super) fn package_list(writer: &mut Writer<'_>, kind: ChannelKind) {
     writer.end_line();
 }
 
-fn acknowledgement(writer: &mut Writer<'_>, asked: bool) {
+/// The empty `K:` of a final response behind a provisional one (G-ACK-06).
+pub fn acknowledgement(writer: &mut Writer<'_>, asked: bool) {
     if asked {
         writer.parameter(Code::K, b"");
     }

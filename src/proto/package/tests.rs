@@ -126,12 +126,12 @@ fn packages_with_time_out_signals_own_oc_and_of() {
 #[test]
 fn every_kind_of_channel_has_its_packages() {
     let table = [
-        (ChannelKind::Clear, "T:1,G:1,D:1,R:1,DM1:0,B:0"),
-        (ChannelKind::CasMf, "MS:0,T:1,G:1,R:1,B:0"),
-        (ChannelKind::CasDtmf, "DT:0,D:1,T:1,G:1,R:1,DM1:0,B:0"),
-        (ChannelKind::PbxFxs, "BL:0,D:1,T:1,G:1,R:1,DM1:0,B:0"),
-        (ChannelKind::Operator, "MO:0,T:1,G:1,R:1,B:0"),
-        (ChannelKind::FeatureGroupD, "MD:0,T:1,G:1,R:1,B:0"),
+        (ChannelKind::Clear, "T:1,G:1,D:1,R:1,DM1:0,BA:0,B:0"),
+        (ChannelKind::CasMf, "MS:0,T:1,G:1,R:1,BA:0,B:0"),
+        (ChannelKind::CasDtmf, "DT:0,D:1,T:1,G:1,R:1,DM1:0,BA:0,B:0"),
+        (ChannelKind::PbxFxs, "BL:0,D:1,T:1,G:1,R:1,DM1:0,BA:0,B:0"),
+        (ChannelKind::Operator, "MO:0,T:1,G:1,R:1,BA:0,B:0"),
+        (ChannelKind::FeatureGroupD, "MD:0,T:1,G:1,R:1,BA:0,B:0"),
     ];
     assert_eq!(table.map(|(kind, _)| kind), ChannelKind::ALL);
     for (kind, list) in table {

@@ -180,6 +180,11 @@ impl Watch {
         self.notifies.into_iter().filter(|&id| id != 0)
     }
 
+    /// Whether an on/off signal is on or a time-out signal is played.
+    pub fn is_playing(&self) -> bool {
+        self.signals().any(|signal| matches!(signal.ending, Ending::Order | Ending::TimeOut(_)))
+    }
+
     /// Signals, waiting ones included.
     pub fn signals(&self) -> impl Iterator<Item = Signal> + use<> {
         self.signals.into_iter().flatten()
