@@ -282,6 +282,7 @@ impl<'a> Items<'a> {
                     Some(quote) => at = quote + 1,
                     None => return self.malformed(),
                 },
+                Some(b';') if close == b']' => at = comment_end(self.body.text, at, end),
                 Some(&byte) if byte == close => break at,
                 Some(_) => at += 1,
             }
