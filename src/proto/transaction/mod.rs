@@ -5,6 +5,7 @@
 //! - [`outgoing`]: commands of ours until they are answered or given up (RFC 3435 3.5.3, 4.3).
 //! - [`pace`]: how fast new commands go to an agent (RFC 3435 4.4.8).
 //! - [`round_trip`]: how long an agent takes, and how long to wait before a repeat.
+//! - [`responder`] and [`requester`]: the same two for H.248 (RFC 3525 D.1), on the parts above.
 //!
 //! Everything here belongs to one core. No table is shared: the home core of a command is a function of its endpoint name, and
 //! ids of our own tell their core by their remainder.
@@ -13,6 +14,8 @@ pub mod finals;
 pub mod history;
 pub mod outgoing;
 pub mod pace;
+pub mod requester;
+pub mod responder;
 pub mod round_trip;
 
 use std::time::Duration;

@@ -471,6 +471,11 @@ impl Outgoing {
         self.live == 0
     }
 
+    /// Whether a provisional response to this outstanding command came.
+    pub fn is_provisional(&self, id: TransactionId) -> bool {
+        self.outstanding_key(id).is_some_and(|key| self.slots[key as usize].phase == Phase::Provisional)
+    }
+
     /// The bytes of an outstanding command, for a copy in front of a response.
     pub fn body(&self, id: TransactionId) -> Option<&[u8]> {
         let key = self.outstanding_key(id)?;
