@@ -9,6 +9,7 @@ mod everywhere;
 mod field_bugs;
 mod lines;
 mod load_agent;
+mod overload;
 mod pairs;
 mod random;
 mod restart;
