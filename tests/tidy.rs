@@ -20,7 +20,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("restart", &["aggregate", "endpoint", "trunk", "base"]),
     ("plan", &["cas", "aggregate", "endpoint", "overload", "transaction", "package", "codec", "trunk", "base"]),
     ("mgcp", &["plan", "aggregate", "endpoint", "package", "codec", "trunk", "timer", "base"]),
-    ("agent", &["codec", "base"]),
+    ("agent", &["codec", "overload", "base"]),
 ];
 
 /// Outside `proto`: which module of the crate may name which. `cli` belongs to the program and names the library from outside.
@@ -127,6 +127,57 @@ const PACKAGE_REQUIREMENTS: &[(&str, usize)] = &[
 /// The words a row of packages.md may have for a status, and whether it must name a test.
 const PACKAGE_STATUSES: &[(&str, bool)] =
     &[("passes", true), ("catalogue", true), ("no media yet", false), ("later", false), ("differs", false), ("not offered", false)];
+
+/// The requirements of docs/conformance/h248.md: area, and how many it has.
+const H248_REQUIREMENTS: &[(&str, usize)] = &[
+    ("CTX", 11),
+    ("TRM", 17),
+    ("PRP", 17),
+    ("PAR", 6),
+    ("MDM", 1),
+    ("MUX", 2),
+    ("MED", 2),
+    ("TS", 3),
+    ("STR", 3),
+    ("LC", 8),
+    ("LR", 11),
+    ("EVT", 13),
+    ("EB", 8),
+    ("SIG", 15),
+    ("DM", 20),
+    ("AUD", 2),
+    ("STA", 2),
+    ("PD", 1),
+    ("OE", 1),
+    ("ERD", 3),
+    ("ADD", 4),
+    ("MOD", 3),
+    ("SUB", 5),
+    ("MOV", 4),
+    ("CMD", 1),
+    ("AV", 7),
+    ("AC", 4),
+    ("NTF", 5),
+    ("SC", 23),
+    ("CA", 2),
+    ("TOP", 7),
+    ("TXN", 14),
+    ("PND", 6),
+    ("MSG", 6),
+    ("ASC", 16),
+    ("TRP", 6),
+    ("UDP", 10),
+    ("TCP", 5),
+    ("SEC", 5),
+    ("TXT", 27),
+    ("BIN", 15),
+    ("CT", 6),
+    ("OVL", 21),
+    ("PRF", 13),
+];
+
+/// The words a row of h248.md may have for a status, and whether it must name a test.
+const H248_STATUSES: &[(&str, bool)] = &[("passes", true), ("read", true), ("later", false)];
 
 /// The words a row of the document may have for a status.
 const STATUSES: &[&str] = &["passes", "no media yet", "later: MGCP to the letter", "differs"];
@@ -439,10 +490,9 @@ fn every_requirement_has_one_row() {
     }
 }
 
-/// The same for the packages.
-#[test]
-fn every_requirement_of_a_package_has_one_row() {
-    let text = std::fs::read_to_string(root().join("docs/conformance/packages.md")).expect("the document");
+/// Each requirement has one row in the document, with a status of these, a test where the status asks for one, and the counts are right.
+fn check_rows(document: &str, statuses: &[(&str, bool)], expected: &BTreeSet<String>) {
+    let text = std::fs::read_to_string(root().join("docs/conformance").join(document)).expect("the document");
     let is_id = |cell: &str| cell.starts_with(|c: char| c.is_ascii_uppercase()) && cell.ends_with(|c: char| c.is_ascii_digit());
     let mut rows: BTreeMap<String, usize> = BTreeMap::new();
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
@@ -452,21 +502,36 @@ fn every_requirement_of_a_package_has_one_row() {
             continue;
         }
         *rows.entry(cells[0].to_owned()).or_default() += 1;
-        let (status, shown) = PACKAGE_STATUSES.iter().find(|(status, _)| *status == cells[2]).unwrap_or_else(|| panic!("{line}"));
+        let (status, shown) = statuses.iter().find(|(status, _)| *status == cells[2]).unwrap_or_else(|| panic!("{line}"));
         *counts.entry(status).or_default() += 1;
         assert!(!cells[1].is_empty() && (!shown || tests_in(cells[3]).next().is_some()), "a test is missing: {line}");
         assert!(cells[3].len() > 5, "a reason is missing: {line}");
     }
+    let wrong: Vec<_> = expected.iter().filter(|id| rows.get(*id) != Some(&1)).collect();
+    assert!(wrong.is_empty() && rows.len() == expected.len(), "missing, more than once or unknown: {wrong:?}, {} rows", rows.len());
+    for (status, _) in statuses {
+        let said = format!("| {status} | {} |", counts.get(status).copied().unwrap_or(0));
+        assert!(text.contains(&said), "the table of counts of {document} should say {said:?}");
+    }
+}
+
+/// The same for the packages.
+#[test]
+fn every_requirement_of_a_package_has_one_row() {
     let mut expected = BTreeSet::new();
     for (begin, count) in PACKAGE_REQUIREMENTS {
         let narrow = begin.ends_with(['-', '.']);
         expected.extend((1..=*count).map(|n| if narrow { format!("{begin}{n:02}") } else { format!("{begin}{n}") }));
     }
     assert_eq!(expected.len(), 340);
-    let wrong: Vec<_> = expected.iter().filter(|id| rows.get(*id) != Some(&1)).collect();
-    assert!(wrong.is_empty() && rows.len() == expected.len(), "missing, more than once or unknown: {wrong:?}, {} rows", rows.len());
-    for (status, _) in PACKAGE_STATUSES {
-        let said = format!("| {status} | {} |", counts.get(status).copied().unwrap_or(0));
-        assert!(text.contains(&said), "the table of counts should say {said:?}");
-    }
+    check_rows("packages.md", PACKAGE_STATUSES, &expected);
+}
+
+/// The same for H.248.
+#[test]
+fn every_requirement_of_h248_has_one_row() {
+    let ids = H248_REQUIREMENTS.iter().flat_map(|(area, count)| (1..=*count).map(move |n| format!("{area}-{n:02}")));
+    let expected: BTreeSet<String> = ids.collect();
+    assert_eq!(expected.len(), 361);
+    check_rows("h248.md", H248_STATUSES, &expected);
 }

@@ -28,6 +28,7 @@ pub use self::player::FarEnds;
 
 use self::pace::Loop;
 use crate::proto::agent::{Scenario, Settings, Timers, pattern, trunks};
+use crate::proto::overload::throttle::Parameters;
 
 /// Commands are filled with blanks to a multiple of this, so that those of a verb have equal lengths and leave in one run.
 const PAD_TO: usize = 32;
@@ -89,6 +90,12 @@ pub struct Args {
     /// Seed of everything random; drawn when not given.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+    /// Hold calls back when the gateway answers 409 or 101, so that it works at full capacity and few calls are refused.
+    #[arg(long)]
+    pub throttle: bool,
+    /// With --throttle: refusals a second aimed at.
+    #[arg(long, value_name = "N", default_value_t = 10.0, requires = "throttle")]
+    pub throttle_goal: f64,
     /// Check responses, and audit at the end that nothing is left.
     #[arg(long, value_name = "YES", default_value_t = true, action = clap::ArgAction::Set)]
     pub verify: bool,
@@ -219,10 +226,14 @@ impl Args {
         if self.standing > usable {
             bail!("--standing {}: the pattern has {} endpoints, and calls need one beside them", self.standing, endpoints.len());
         }
+        if self.throttle && self.rate.is_none() {
+            bail!("--throttle: needs --rate, for in a closed loop nothing is asked that could be held back");
+        }
         let gateway = self.target.clone();
         let (verify, timers) = (self.verify, Timers::default());
         let played = match self.scenario.meaning() {
             Meaning::Calls(_) if self.misbehave > 0.0 => bail!("--misbehave: only calls over trunks that signal have far ends"),
+            Meaning::Trunks(_) if self.throttle => bail!("--throttle: not over trunks that signal"),
             Meaning::Trunks(_) if self.standing > 0 => bail!("--standing: not over trunks that signal"),
             Meaning::Calls(scenario) => Played::Calls(Settings {
                 gateway,
@@ -236,6 +247,7 @@ impl Args {
                 pad_to: PAD_TO,
                 verify,
                 timers,
+                throttle: self.throttle.then(|| self.throttle_parameters()).transpose()?,
             }),
             Meaning::Trunks(kind) => {
                 let misbehave = (self.misbehave * 1e6).round() as u32;
@@ -243,6 +255,14 @@ impl Args {
             }
         };
         Ok(Plan { played, kind, duration, seed: self.seed.unwrap_or_else(random_seed) })
+    }
+
+    fn throttle_parameters(&self) -> anyhow::Result<Parameters> {
+        let parameters = Parameters { goal: self.throttle_goal, ..Parameters::default() };
+        match parameters.validate() {
+            Ok(()) => Ok(parameters),
+            Err(why) => bail!("--throttle-goal {}: {why}", self.throttle_goal),
+        }
     }
 
     fn check_addresses(&self) -> anyhow::Result<()> {
@@ -377,6 +397,9 @@ mod tests {
             ("--scenario call --window 4 --duration 1 --misbehave 0.5", "--misbehave"),
             ("--scenario cas-ms --window 4 --duration 1 --misbehave 2", "--misbehave"),
             ("--scenario cas-ms --window 4 --duration 1 --standing 2", "--standing"),
+            ("--scenario call --window 4 --duration 1 --throttle", "--rate"),
+            ("--scenario cas-ms --rate 4 --duration 1 --throttle", "--throttle"),
+            ("--scenario call --rate 4 --duration 1 --throttle --throttle-goal 0", "--throttle-goal 0"),
             ("--scenario rest --window 4 --duration 1", "rest"),
         ] {
             let error = plan(line).expect_err(line);

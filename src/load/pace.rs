@@ -31,6 +31,8 @@ pub struct Pace {
     end: Time,
     /// Commands that the schedule has let out.
     next: u64,
+    /// Of these, the calls that the throttle refused.
+    held_back: u64,
     /// Whether commands wait because no endpoint was ready for one.
     starving: bool,
     /// Commands that waited for an endpoint (open loop), or times that the window could not be filled (closed loop).
@@ -45,7 +47,7 @@ impl Pace {
     /// A schedule from `start` for `duration`.
     pub fn new(kind: Loop, start: Time, duration: Duration) -> Pace {
         let end = start + duration;
-        Pace { kind, start, end, next: 0, starving: false, starved: 0, late: 0, late_max: Duration::ZERO }
+        Pace { kind, start, end, next: 0, held_back: 0, starving: false, starved: 0, late: 0, late_max: Duration::ZERO }
     }
 
     /// Starts the commands that are due; gives how many.
@@ -61,6 +63,10 @@ impl Pace {
             let intended = if let Loop::Window(_) = self.kind { now } else { due };
             match agent.start(now, intended) {
                 Started::Sent => self.note_sent(now.since(intended)),
+                Started::HeldBack => {
+                    self.note_sent(now.since(intended));
+                    self.held_back += 1;
+                }
                 Started::Starved | Started::Full => {
                     if !self.starving && matches!(self.kind, Loop::Window(_)) {
                         self.starved += 1;
@@ -87,9 +93,9 @@ impl Pace {
         self.starving
     }
 
-    /// How many commands the schedule has let out.
+    /// How many commands went out.
     pub fn sent(&self) -> u64 {
-        self.next
+        self.next - self.held_back
     }
 
     /// Whether the schedule has ended.

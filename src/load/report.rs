@@ -227,7 +227,7 @@ pub fn json(recorder: &Recorder, facts: &Facts) -> Value {
         Loop::Rate(rate) => ("rate", rate),
         Loop::Window(window) => ("window", window as f64),
     };
-    json!({
+    let mut report = json!({
         "scenario": facts.scenario,
         loop_name: loop_value,
         "duration_s": seconds,
@@ -268,7 +268,10 @@ pub fn json(recorder: &Recorder, facts: &Facts) -> Value {
         "failed_checks": failures,
         "evidence": recorder.evidence.iter().map(|(failure, evidence)| format!("{}: {evidence}", failure.text())).collect::<Vec<_>>(),
         "passed": recorder.failures() == 0,
-    })
+    });
+    report["overloads"] = json!(facts.tally.overloads);
+    report["held_back"] = json!(facts.tally.held_back);
+    report
 }
 
 /// The table at the end of a run.
@@ -330,6 +333,9 @@ fn write_table(out: &mut String, recorder: &Recorder, facts: &Facts) -> std::fmt
         "from the gateway: RSIP {restarts}, NTFY {notifies}, DLCX {gateway_deletions}, repeats {commands_repeated}, unknown {commands_unknown}; \
          datagrams from elsewhere {foreign}"
     )?;
+    if facts.tally.overloads + facts.tally.held_back > 0 {
+        writeln!(out, "overload: {} answers 409 or 101, {} calls held back by the throttle", facts.tally.overloads, facts.tally.held_back)?;
+    }
     if facts.simulated_losses + facts.simulated_duplicates > 0 {
         writeln!(out, "made on purpose: {} losses, {} duplicates", facts.simulated_losses, facts.simulated_duplicates)?;
     }

@@ -96,6 +96,7 @@ fn play(layout: Layout, seed: u64, scenario: Scenario, delay: u32) {
         pad_to: 1,
         verify: true,
         timers: Timers::default(),
+        throttle: None,
     };
     let agent = Agent::new(&settings, &mut Rng::new(seed)).unwrap();
     let told = Rc::new(RefCell::new(Told::default()));

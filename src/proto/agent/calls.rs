@@ -332,6 +332,16 @@ impl Calls {
         self.step(index, State::Creating, Step::Create)
     }
 
+    /// Gives back the CreateConnection that was taken and not sent; the call is not begun.
+    pub fn give_back(&mut self, index: u32) {
+        if let Some(line) = self.lines.get_mut(index as usize)
+            && line.state == State::Creating
+        {
+            line.state = State::Free;
+            self.free.push_back(index);
+        }
+    }
+
     fn take_cleaning(&mut self) -> Option<Step> {
         let index = self.dirty.pop_front()?;
         self.step(index, State::Cleaning, Step::Clean)

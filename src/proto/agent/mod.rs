@@ -42,6 +42,7 @@ use transactions::{Matched, Request, Transactions};
 use crate::proto::base::{Rng, Time};
 use crate::proto::codec::mgcp::{Command, Response, RestartMethod, Verb};
 use crate::proto::codec::peek::{self, Peek};
+use crate::proto::overload::throttle::{self, Throttle};
 
 /// Commands outstanding at a time while the agent clears, sets up standing calls, and closes.
 const SETUP_WINDOW: usize = 64;
@@ -78,6 +79,8 @@ pub struct Settings {
     pub verify: bool,
     /// The timers.
     pub timers: Timers,
+    /// How calls are held back when the gateway says that it is overloaded (409, 101); `None`: they are not.
+    pub throttle: Option<throttle::Parameters>,
 }
 
 /// Where an agent is in its life.
@@ -108,6 +111,8 @@ pub enum Started {
     Starved,
     /// Too many commands are outstanding.
     Full,
+    /// The throttle refused the call: its place in the schedule is used up.
+    HeldBack,
 }
 
 /// Who is told about ends and failed checks.
@@ -130,6 +135,10 @@ macro_rules! tally {
 tally! {
     /// Commands started.
     commands,
+    /// Calls that the throttle refused.
+    held_back,
+    /// Commands answered with 409 or 101.
+    overloads,
     /// Final responses that came again, with the same bytes.
     responses_repeated,
     /// Provisional responses.
@@ -182,6 +191,7 @@ pub struct Agent {
     transactions: Transactions,
     confirmations: Confirmations,
     answers: Answers,
+    throttle: Option<Throttle>,
     tally: Tally,
 }
 
@@ -215,6 +225,7 @@ impl Agent {
             transactions: Transactions::new(settings.timers, settings.gateway.clone(), transactions_max, settings.pad_to, &mut ids),
             confirmations: Confirmations::new(),
             answers: Answers::new(),
+            throttle: settings.throttle.map(Throttle::new),
             tally: Tally::default(),
         })
     }
@@ -263,12 +274,28 @@ impl Agent {
             return Started::Full;
         }
         match self.calls.take_step(now, self.scenario) {
+            Some(Step::Create(index)) if self.holds_back(now) => {
+                self.calls.give_back(index);
+                self.tally.held_back += 1;
+                Started::HeldBack
+            }
             Some(step) => {
                 self.issue(now, intended, step);
                 Started::Sent
             }
             None => Started::Starved,
         }
+    }
+
+    /// Whether the throttle refuses a call.
+    fn holds_back(&mut self, now: Time) -> bool {
+        let call = throttle::Event::Call { priority: false };
+        self.throttle.as_mut().is_some_and(|throttle| throttle.step(now, call) == throttle::Verdict::Refuse)
+    }
+
+    /// The throttle, if calls are held back.
+    pub fn throttle(&self) -> Option<&Throttle> {
+        self.throttle.as_ref()
     }
 
     /// No new commands of the scenario; ends all calls and then audits.
@@ -448,16 +475,28 @@ impl Agent {
         match self.transactions.handle_response(now, code, id, message) {
             Matched::Provisional(token) => {
                 self.tally.provisional += 1;
+                self.note_overload(now, code);
                 self.calls.handle_provisional(token, &response);
             }
             Matched::Final(ended) => {
                 self.confirmations.add(now, id);
+                self.note_overload(now, code);
                 observer.ended(now, &ended, Some(code));
                 self.handle_final(now, &ended, &response, message, observer);
             }
             Matched::Repeat => self.tally.responses_repeated += 1,
             Matched::RepeatDiffers => observer.failed(Failure::RepeatDiffers, message),
             Matched::Stray => self.tally.stray += 1,
+        }
+    }
+
+    /// 409 and 101 say that the gateway is overloaded (RFC 3435 2.4).
+    fn note_overload(&mut self, now: Time, code: u16) {
+        if matches!(code, 101 | 409) {
+            self.tally.overloads += 1;
+            if let Some(throttle) = &mut self.throttle {
+                throttle.step(now, throttle::Event::Notification);
+            }
         }
     }
 

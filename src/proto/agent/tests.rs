@@ -67,6 +67,7 @@ impl World {
             pad_to: 32,
             verify: true,
             timers: Timers::default(),
+            throttle: None,
         };
         change(&mut settings);
         let mut rng = Rng::new(seed);
@@ -279,6 +280,23 @@ fn every_fault_of_the_gateway_fails_its_check() {
     only(failures(Script { refuse: Some(502), ..none }, 0), &[Failure::UnexpectedCode, Failure::NothingDone]);
     // Each refusal may be right; that there is nothing else is told once.
     assert_eq!(failures(Script { refuse: Some(403), ..none }, 0), [Failure::NothingDone]);
+}
+
+#[test]
+fn calls_are_held_back_when_the_gateway_says_that_it_is_overloaded() {
+    let throttle = Some(throttle::Parameters::default());
+    let run = |throttle| {
+        let mut world = World::new(9, Script { refuse: Some(409), ..Script::default() }, |s| s.throttle = throttle);
+        world.run(Duration::from_millis(1), END);
+        (*world.agent.tally(), world.agent.throttle().map(Throttle::statistics))
+    };
+    let (free, none) = run(None);
+    assert!(none.is_none() && free.held_back == 0 && free.overloads > 1000, "{free:?}");
+    let (held, statistics) = run(throttle);
+    // A gateway that refuses everything is asked at the lowest rate.
+    assert!(held.held_back > 1000 && held.overloads < free.overloads / 10, "{held:?}");
+    let statistics = statistics.unwrap();
+    assert_eq!((statistics.started, statistics.refused, statistics.notifications), (1, held.held_back, held.overloads));
 }
 
 #[test]

@@ -4,7 +4,9 @@
 
 use std::fmt::Write as _;
 
-use tollgate::proto::codec::h248::{ActionPart, Content, Message, Refusal, ReplyPart, Shape, Side, Style, Transaction, Transactions};
+use tollgate::proto::codec::h248::{
+    ActionPart, Content, Descriptor, MediaPart, Message, Refusal, ReplyPart, Shape, Side, StreamPart, Style, Transaction, Transactions,
+};
 
 use super::transcribed;
 use crate::{data, files};
@@ -21,6 +23,27 @@ fn messages_are_read_and_written_as_expected() {
         let expected = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         assert_eq!(found, expected, "{name}");
     }
+}
+
+#[test]
+fn session_descriptions_behind_each_other_are_alternatives() {
+    // LR-04, LR-07: in order of preference, lines ended by CR LF or by CR alone (TXT-13)
+    let text = std::fs::read(data("h248").join("alternatives.txt")).unwrap();
+    let mut shape = Shape::new();
+    let Ok(Content::Transactions(mut list)) = Message::parse(&text, &mut shape).and_then(|message| message.content()) else { panic!() };
+    let Some(Ok(Transaction::Request(request))) = list.next() else { panic!() };
+    let Some(Ok(ActionPart::Command(command))) = request.actions().next().unwrap().unwrap().parts().next() else { panic!() };
+    let Some(Ok((_, Descriptor::Media(media)))) = command.descriptors().next() else { panic!() };
+    let descriptions: Vec<Vec<&[u8]>> = media
+        .parts()
+        .map(|part| match part.unwrap() {
+            MediaPart::One(StreamPart::Local(octets) | StreamPart::Remote(octets)) => octets.descriptions().collect(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(descriptions.iter().map(Vec::len).collect::<Vec<_>>(), [2, 1]);
+    assert!(descriptions[0][0].ends_with(b"RTP/AVP 0") && descriptions[0][1].ends_with(b"RTP/AVP 8"));
+    assert!(descriptions[0].iter().all(|text| text.starts_with(b"v=0")));
 }
 
 fn told(message: &[u8]) -> String {
