@@ -190,6 +190,15 @@ impl<'a> Item<'a> {
         }
     }
 
+    /// Notes in `seen` that a parameter was there, by its bit; refuses it the second time.
+    pub fn once(&self, seen: &mut u8, bit: u8) -> Result<(), Refusal> {
+        if *seen & bit != 0 {
+            return self.refuse(Fault::ParameterRepeated);
+        }
+        *seen |= bit;
+        Ok(())
+    }
+
     /// Whether it is a word and nothing else.
     pub fn is_bare(&self) -> bool {
         self.relation.is_none() && self.body.is_none() && !self.quoted && self.time.is_none() && matches!(self.value, Assigned::Nothing)

@@ -343,7 +343,7 @@ impl<'a> Writer<'a> {
     /// An action; what is in it follows.
     pub fn context(&mut self, context: ContextId) {
         match context {
-            ContextId::Number(number) => return self.begin_number(Token::Context, number),
+            ContextId::Number(number) => self.begin_number(Token::Context, number),
             ContextId::Null => self.begin_word(Token::Context, b"-"),
             ContextId::Choose => self.begin_word(Token::Context, b"$"),
             ContextId::All => self.begin_word(Token::Context, b"*"),

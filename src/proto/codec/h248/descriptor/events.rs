@@ -128,25 +128,26 @@ impl<'a> EventSpec<'a> {
         let mut seen = 0u8;
         for part in items.into_iter().flatten() {
             let part = part?;
-            let mut once = |bit: u8| if seen & bit != 0 { part.refuse(Fault::ParameterRepeated) } else { Ok(seen |= bit) };
             match Token::parse(part.name) {
                 Some(Token::Stream) => {
-                    once(1)?;
+                    part.once(&mut seen, 1)?;
                     event.stream = stream(&part)?;
                 }
                 Some(Token::KeepActive) if part.is_bare() => {
-                    once(2)?;
+                    part.once(&mut seen, 2)?;
                     event.keep_active = true;
                 }
                 Some(Token::DigitMap) => {
-                    once(4)?;
+                    part.once(&mut seen, 4)?;
                     event.digit_map = Some(event_digit_map(&part)?);
                 }
                 Some(Token::Embed) => {
-                    once(8)?;
+                    part.once(&mut seen, 8)?;
                     event.embedded = Some(embedded(&part)?);
                 }
-                _ => drop(Parameter::of_item(&part)?),
+                _ => {
+                    Parameter::of_item(&part)?;
+                }
             }
         }
         if event.keep_active && event.embedded.as_ref().is_some_and(|embedded| embedded.signals.is_some()) {
@@ -237,7 +238,9 @@ impl<'a> ObservedEvent<'a> {
             match Token::parse(part.name) {
                 Some(Token::Stream) if number.is_none() => number = Some(stream(&part)?),
                 Some(Token::Stream) => return part.refuse(Fault::ParameterRepeated),
-                _ => drop(Parameter::of_item(&part)?),
+                _ => {
+                    Parameter::of_item(&part)?;
+                }
             }
         }
         Ok(ObservedEvent { time: item.time, name, stream: number.unwrap_or(0), items })

@@ -151,14 +151,13 @@ impl<'a> Signal<'a> {
     }
 
     fn parameter(&mut self, part: &Item<'a>, seen: &mut u8) -> Result<(), Refusal> {
-        let mut once = |bit: u8| if *seen & bit != 0 { part.refuse(Fault::ParameterRepeated) } else { Ok(*seen |= bit) };
         match Token::parse(part.name) {
             Some(Token::Stream) => {
-                once(1)?;
+                part.once(seen, 1)?;
                 self.stream = stream(part)?;
             }
             Some(Token::SignalType) => {
-                once(2)?;
+                part.once(seen, 2)?;
                 self.kind = Some(match Token::parse(part.word(Fault::Value)?) {
                     Some(Token::OnOff) => SignalType::OnOff,
                     Some(Token::TimeOut) => SignalType::TimeOut,
@@ -167,18 +166,20 @@ impl<'a> Signal<'a> {
                 });
             }
             Some(Token::Duration) => {
-                once(4)?;
+                part.once(seen, 4)?;
                 self.duration = Some(stream(part)?);
             }
             Some(Token::NotifyCompletion) => {
-                once(8)?;
+                part.once(seen, 8)?;
                 self.completion = Some(completion(part)?);
             }
             Some(Token::KeepActive) if part.is_bare() => {
-                once(16)?;
+                part.once(seen, 16)?;
                 self.keep_active = true;
             }
-            _ => drop(Parameter::of_item(part)?),
+            _ => {
+                Parameter::of_item(part)?;
+            }
         }
         Ok(())
     }
