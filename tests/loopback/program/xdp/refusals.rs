@@ -141,7 +141,7 @@ fn what_cannot_be_is_refused_with_the_reason() {
             assert!(said.contains("transport.kind = \"xdp\"") && said.contains(wanted), "{wanted}: {said}");
         };
         let loopback = tuning().set("gateway.listen", "[\"127.0.0.1:2427\"]").set("metrics.address", "\"off\"");
-        says(loopback, "lo is the loopback");
+        says(loopback, "not on loopback");
         says(tuning().set("xdp.interface", "\"eth9\""), "there is no interface eth9");
         says(tuning().set("xdp.queues", "2"), "gw0 has 1");
         ip(&["link", "add", "br0", "type", "bridge"]);
