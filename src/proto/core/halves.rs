@@ -139,10 +139,9 @@ impl Core {
                 self.jobs.remove(id);
                 self.end(turn, &job, Outcome::Refused(refused));
             }
-            Wait::Joining(slot, ..) => {
+            Wait::Joining(..) => {
                 self.jobs.remove(id);
-                job.room().give_back(&mut self.calls);
-                delete::disconnect(&mut self.calls, turn.now, slot);
+                self.undo(turn, &job);
                 self.end(turn, &job, Outcome::Refused(refused));
             }
             Wait::Late(answers) => self.one_answer_less(id, &job, answers),
@@ -183,10 +182,8 @@ impl Core {
             Ok((Begun::Opening(slot), plan)) => {
                 let waiting = Job { wait: Wait::First(slot, plan, second), ..job };
                 if self.jobs.insert(waiting).is_none() {
-                    plan.room().give_back(&mut self.calls);
-                    delete::disconnect(&mut self.calls, turn.now, slot);
-                    self.take_down_second(turn, Some(second));
-                    self.end(turn, &job, Outcome::Refused(mgcp::TOO_MANY_WAITING));
+                    self.undo(turn, &waiting);
+                    self.end(turn, &waiting, Outcome::Refused(mgcp::TOO_MANY_WAITING));
                 }
             }
             Err(refused) => {
@@ -206,17 +203,16 @@ impl Core {
         first: Created,
         second: Created,
     ) {
-        match self.jobs.insert(Job { wait: Wait::Joining(slot, plan, first, second), ..*job }) {
+        let joining = Job { wait: Wait::Joining(slot, plan, first, second), ..*job };
+        match self.jobs.insert(joining) {
             Some(id) => {
                 let other = (first.endpoint, first.connection);
                 let join = Envelope::Join { job: id, endpoint: second.endpoint, connection: second.connection, other };
                 self.must_tell(turn, self.plan.owner(second.endpoint), join);
             }
             None => {
-                plan.room().give_back(&mut self.calls);
-                delete::disconnect(&mut self.calls, turn.now, slot);
-                self.take_down_second(turn, Some(second));
-                self.end(turn, job, Outcome::Refused(mgcp::TOO_MANY_WAITING));
+                self.undo(turn, &joining);
+                self.end(turn, &joining, Outcome::Refused(mgcp::TOO_MANY_WAITING));
             }
         }
     }
@@ -300,11 +296,7 @@ impl Core {
 
     /// Answers a command that waits for another core's answer, which will come too late.
     pub(super) fn stop_asking<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, id: JobId, job: &Job, refused: Refused) {
-        if let Wait::Joining(slot, plan, _, second) = job.wait {
-            plan.room().give_back(&mut self.calls);
-            delete::disconnect(&mut self.calls, turn.now, slot);
-            self.take_down_second(turn, Some(second));
-        }
+        self.undo(turn, job);
         self.refuse_early(turn, id, job, refused, 1);
     }
 

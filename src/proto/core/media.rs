@@ -326,25 +326,19 @@ impl Core {
     }
 
     /// Undoes what a waiting command has begun.
-    fn undo<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, job: &Job) {
+    pub(super) fn undo<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, job: &Job) {
         job.room().give_back(&mut self.calls);
         match job.wait {
             Wait::Opening(slot, _) => {
                 delete::disconnect(&mut self.calls, turn.now, slot);
             }
-            Wait::First(slot, _, second) => {
+            Wait::First(slot, _, second) | Wait::Joining(slot, _, _, second) => {
                 delete::disconnect(&mut self.calls, turn.now, slot);
                 self.take_down_second(turn, Some(second));
             }
             Wait::Modifying(slot, _) => modify::undo(&mut self.calls, turn.now, slot),
-            Wait::Restart(..)
-            | Wait::Votes(_)
-            | Wait::Applying(_)
-            | Wait::Late(_)
-            | Wait::Survey
-            | Wait::Search(..)
-            | Wait::Second(..)
-            | Wait::Joining(..) => {}
+            Wait::Restart(..) | Wait::Votes(_) | Wait::Applying(_) | Wait::Late(_) | Wait::Survey | Wait::Search(..) | Wait::Second(..) => {
+            }
         }
     }
 
