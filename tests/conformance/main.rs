@@ -4,6 +4,7 @@
 mod audits;
 mod bulk;
 mod connections;
+mod continuity;
 mod cores;
 mod deletions;
 mod descriptions;
@@ -12,6 +13,7 @@ mod entities;
 mod events;
 mod interop;
 mod items;
+mod lines;
 mod memory;
 mod modifications;
 mod names;

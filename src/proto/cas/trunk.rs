@@ -206,7 +206,9 @@ impl Trunk {
             Order::Setup(_) => match self.state {
                 State::Idle if self.sees.raw == Hook::Off => return Err(Fault::OffHook),
                 State::Idle => self.signalling.direction != Direction::Incoming,
-                State::Blocked | State::Lockout | State::Seized | State::Winking | State::Collecting => return Err(Fault::OffHook),
+                State::Blocked | State::Lockout => return Err(Fault::OffHook),
+                // A call of theirs, however far it is (G-QUA-22).
+                _ if self.incoming && self.sees.raw == Hook::Off => return Err(Fault::OffHook),
                 _ => false,
             },
             Order::Block => self.state == State::Blocking || self.state == State::Idle && self.signalling.direction == Direction::Incoming,

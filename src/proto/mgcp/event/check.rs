@@ -235,7 +235,8 @@ impl<'c> Check<'c> {
             }
             if bound {
                 self.remote_described(event.connection)?;
-            } else if parameters.on {
+            } else if parameters.on && !self.is_on(signal, place) {
+                // What is on already goes on as it is (G-SIG-02), so the line need not be ready for it again.
                 let text = event.parameters.map_or(&[][..], |parameters| parameters.as_bytes());
                 self.calls.card.check_signal(self.endpoint, None, signal, text).map_err(refusal)?;
             }
@@ -252,6 +253,13 @@ impl<'c> Check<'c> {
     fn kept(&self, signal: EventId, place: Option<Place>) -> bool {
         let mut signals = self.watch.into_iter().flat_map(|watch| watch.signals());
         signals.any(|one| one.signal == signal && Some(one.place) == place && one.ending == Ending::Order)
+    }
+
+    /// Whether a signal that lasts is on there.
+    fn is_on(&self, signal: EventId, place: Option<Place>) -> bool {
+        let mut signals = self.watch.into_iter().flat_map(|watch| watch.signals());
+        let lasts = |ending| matches!(ending, Ending::Order | Ending::TimeOut(_));
+        signals.any(|one| one.signal == signal && Some(one.place) == place && lasts(one.ending))
     }
 
     /// Signals that a new list does not end.
