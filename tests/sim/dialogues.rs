@@ -2,15 +2,24 @@
 //! layout.
 //!
 //! A `>` line is sent, the `<` lines after it are expected in this order; an empty line ends a datagram, `< =====` stands between
-//! two that are expected. `{name}` stands for letters and digits: whatever comes when it is met first, the same from then on.
+//! two that are expected. `{name}` stands for letters and digits: whatever comes when it is met first, the same from then on. A repeated
+//! Notify is not expected again. A `!` line is what happens before: `occur ENDPOINT EVENT` on the card; `off-hook`, `on-hook`,
+//! `digits ... 123` at the far end; `silent`, `answering`: whether the gateway's commands are answered.
+//!
+//! Spans 7 and 8 are lines of a PBX.
 
-use super::{S, each_layout};
-use std::collections::HashMap;
+use super::{MS, S};
+use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
-use tollgate::sim::World;
+use tollgate::proto::core::Ask;
+use tollgate::proto::package::ChannelKind;
+use tollgate::proto::package::parameters::Digits;
+use tollgate::proto::trunk::{CardOrder, DigitKind, FarOrder, Hook};
+use tollgate::sim::{Layout, Setup, World};
 
-/// One exchange: what is sent, and the datagrams expected.
+/// One exchange: what happens and is sent, and the datagrams expected.
 struct Exchange {
+    happens: Vec<String>,
     sent: String,
     expected: Vec<String>,
 }
@@ -23,9 +32,10 @@ fn exchanges(text: &str) -> Vec<Exchange> {
             lines.map(|line| format!("{}\r\n", line.strip_prefix(' ').unwrap_or(line))).collect::<String>()
         };
         let (sent, expected) = (lines('>'), lines('<'));
-        if !sent.is_empty() {
+        let happens: Vec<String> = block.lines().filter_map(|line| line.strip_prefix("! ")).map(str::to_owned).collect();
+        if !sent.is_empty() || !happens.is_empty() {
             let expected = expected.split("=====\r\n").filter(|datagram| !datagram.is_empty()).map(str::to_owned).collect();
-            list.push(Exchange { sent, expected });
+            list.push(Exchange { happens, sent, expected });
         }
     }
     list
@@ -42,19 +52,47 @@ fn matches(expected: &str, actual: &str, values: &mut HashMap<String, String>) -
     known == value && !value.is_empty() && matches(rest, actual, values)
 }
 
+/// Does what a `!` line says.
+fn happen(w: &mut World, line: &str) {
+    let mut words = line.split(' ');
+    let (what, endpoint) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let order = match (what, words.next()) {
+        ("silent" | "answering", _) => return w.answer_own(what == "answering"),
+        ("occur", Some(event)) => return w.occur(endpoint, event, None),
+        ("off-hook", _) => FarOrder::Show(Hook::Off),
+        ("on-hook", _) => FarOrder::Show(Hook::On),
+        ("digits", Some(text)) => {
+            let mut digits = Digits::NONE;
+            assert!(text.bytes().all(|digit| digits.push(digit)));
+            FarOrder::Digits(DigitKind::Dtmf, digits)
+        }
+        _ => panic!("{line}"),
+    };
+    let endpoint = w.plan.topology.lookup(endpoint.as_bytes()).expect("an endpoint");
+    let core = w.plan.owner(endpoint);
+    w.ask_core(core, Ask::Card(CardOrder::Far(endpoint, order)));
+}
+
 fn play(w: &mut World, name: &str) {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/dialogues").join(name);
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let mut values: HashMap<String, String> = HashMap::new();
-    for Exchange { mut sent, expected } in exchanges(&text) {
+    let mut seen = HashSet::new();
+    for Exchange { happens, mut sent, expected } in exchanges(&text) {
         for (name, value) in &values {
             sent = sent.replace(&format!("{{{name}}}"), value);
         }
-        w.send_from(SocketAddr::from(([192, 0, 2, 1], 2727)), 0, sent.as_bytes());
-        w.run_for(S);
-        let came: Vec<String> = w.take_mail().into_iter().map(|mail| String::from_utf8(mail.bytes).unwrap()).collect();
+        happens.iter().for_each(|line| happen(w, line));
+        if !sent.is_empty() {
+            w.send_from(SocketAddr::from(([192, 0, 2, 1], 2727)), 0, sent.as_bytes());
+        }
+        // Long enough for digits and for an on-hook that might be a flash.
+        w.run_for(if happens.is_empty() { S } else { 2 * S });
+        let mail = w.take_mail().into_iter().map(|mail| String::from_utf8(mail.bytes).unwrap());
+        let came: Vec<String> = mail.filter(|datagram| seen.insert(datagram.clone()) || !datagram.starts_with("NTFY")).collect();
         let fits = came.len() == expected.len() && expected.iter().zip(&came).all(|(e, a)| matches(e, a, &mut values));
-        assert!(fits, "{name}\n\nsent:\n{sent}\nexpected:\n{}\ncame:\n{}", expected.join("=====\n"), came.join("=====\n"));
+        let happened = happens.join("\n");
+        assert!(fits, "{name}\n\n{happened}\nsent:\n{sent}\nexpected:\n{}\ncame:\n{}", expected.join("=====\n"), came.join("=====\n"));
     }
 }
 
@@ -63,8 +101,15 @@ fn every_dialogue_is_word_for_word() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/dialogues");
     let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let names: Vec<String> = names.collect();
-    assert!(names.len() >= 5, "{names:?}");
+    assert!(names.len() >= 8, "{names:?}");
     for name in names {
-        each_layout(|w| play(w, &name));
+        for layout in Layout::ALL {
+            let mut w = World::new(Setup::new(layout, 1), |plan, _| {
+                plan.spans[6..].iter_mut().for_each(|span| span.signalling.kind = ChannelKind::PbxFxs);
+            });
+            play(&mut w, &name);
+            w.run_for(2 * S + MS);
+            w.check_quiet();
+        }
     }
 }
