@@ -5,8 +5,15 @@ use anyhow::{Context, Result};
 use clap::Parser;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::time::Duration;
 use tollgate::host::control::socket;
 use tollgate::load::FarEnds;
+
+/// An order is given so often before it counts as not given: a core may have lost its CPU for
+/// a moment. One that was carried out all the same is carried out again, which matters for winks only.
+const ATTEMPTS: usize = 3;
+/// Before the next attempt.
+const PAUSE: Duration = Duration::from_millis(500);
 
 /// Whoever runs the gateway.
 pub struct Operator {
@@ -36,6 +43,15 @@ impl FarEnds for Operator {
         let argument = Some(argument).filter(|argument| !argument.is_empty());
         let line = ["tollgate", "sim", verb, endpoint].into_iter().chain(argument);
         let request = order(Cli::try_parse_from(line).with_context(|| format!("sim {words}"))?.verb);
-        ask::exchange(self.socket()?, &request).map(drop)
+        let socket = self.socket()?;
+        let mut done = ask::exchange(socket, &request);
+        for _ in 1..ATTEMPTS {
+            if done.is_ok() {
+                break;
+            }
+            std::thread::park_timeout(PAUSE);
+            done = ask::exchange(socket, &request);
+        }
+        done.map(drop)
     }
 }
