@@ -10,6 +10,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("codec", &["base"]),
     ("timer", &["base"]),
     ("pseudowire", &["base"]),
+    ("cac", &["base"]),
     ("trunk", &["package", "base"]),
     ("overload", &["base"]),
     ("package", &["codec", "base"]),

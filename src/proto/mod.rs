@@ -6,6 +6,7 @@
 pub mod agent;
 pub mod aggregate;
 pub mod base;
+pub mod cac;
 pub mod cas;
 pub mod codec;
 pub mod core;

@@ -1,0 +1,175 @@
+//! One leg of a call as admission sees it: which scopes it counts in, and what it needs there.
+
+use super::limits::{Amount, Amounts};
+use super::scope::ScopeId;
+
+/// Which way a call goes, seen from the trunk.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum Direction {
+    /// It comes from the trunk: the ingress leg of the source text (IP_LOOKUP).
+    #[default]
+    Inbound = 0,
+    /// It goes to the trunk: the egress leg (ALLOCATE).
+    Outbound = 1,
+}
+
+impl Direction {
+    /// As operators write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Direction::Inbound => "in",
+            Direction::Outbound => "out",
+        }
+    }
+}
+
+/// How much a call matters.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum Class {
+    /// As most do.
+    #[default]
+    Normal,
+    /// High-priority calls: they have head room above the limit.
+    Priority,
+    /// Emergency calls: they pass.
+    Emergency,
+}
+
+impl Class {
+    /// As operators write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Class::Normal => "normal",
+            Class::Priority => "priority",
+            Class::Emergency => "emergency",
+        }
+    }
+}
+
+/// Scopes one leg can count in: a trunk group with two pools above it, a zone, a peer.
+pub const SCOPES_PER_CHARGE: usize = 5;
+
+/// What one leg of a call counts for, in which scopes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Charge {
+    scopes: [ScopeId; SCOPES_PER_CHARGE],
+    /// Which way it goes.
+    pub direction: Direction,
+    /// How much it matters.
+    pub class: Class,
+    /// Its bandwidth in kbit/s.
+    pub kbits: u32,
+}
+
+impl Charge {
+    /// A leg in no scope.
+    pub fn new(direction: Direction, class: Class, kbits: u32) -> Charge {
+        Charge { scopes: [ScopeId::NONE; SCOPES_PER_CHARGE], direction, class, kbits }
+    }
+
+    /// Counts in `scope` too; one that is there already is not taken twice, one too many is left out.
+    pub fn add(&mut self, scope: ScopeId) {
+        if self.contains(scope) {
+            return;
+        }
+        if let Some(free) = self.scopes.iter_mut().find(|place| **place == ScopeId::NONE) {
+            *free = scope;
+        }
+    }
+
+    /// The same with another bandwidth.
+    pub fn with_kbits(self, kbits: u32) -> Charge {
+        Charge { kbits, ..self }
+    }
+
+    /// The scopes it counts in.
+    pub fn scopes(&self) -> impl Iterator<Item = ScopeId> + use<> {
+        self.scopes.into_iter().take_while(|&scope| scope != ScopeId::NONE)
+    }
+
+    /// Whether it counts in `scope`.
+    pub fn contains(&self, scope: ScopeId) -> bool {
+        self.scopes.contains(&scope)
+    }
+
+    /// Whether it counts nowhere.
+    pub fn is_empty(&self) -> bool {
+        self.scopes[0] == ScopeId::NONE
+    }
+
+    /// What it needs in each of its scopes.
+    pub fn need(&self) -> Amounts {
+        let direction = match self.direction {
+            Direction::Inbound => Amount::Inbound,
+            Direction::Outbound => Amount::Outbound,
+        };
+        let amounts = Amounts::ZERO.with(Amount::Calls, 1).with(direction, 1).with(Amount::Kbits, self.kbits);
+        match self.class {
+            Class::Normal => amounts.with(Amount::Normal, 1),
+            Class::Priority => amounts.with(Amount::Priority, 1),
+            Class::Emergency => amounts,
+        }
+    }
+
+    /// What it needs in `scope`; nothing where it does not count.
+    pub fn need_in(&self, scope: ScopeId) -> Amounts {
+        if self.contains(scope) { self.need() } else { Amounts::ZERO }
+    }
+}
+
+/// A gateway node of the cluster.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct ScId(pub u32);
+
+/// Names one call for ever: the node that takes it, that node's life, and a number in it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Guid {
+    /// The node.
+    pub sc: u32,
+    /// Its life.
+    pub incarnation: u32,
+    /// The call.
+    pub number: u64,
+}
+
+impl std::fmt::Display for Guid {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:08x}-{:08x}-{:016x}", self.sc, self.incarnation, self.number)
+    }
+}
+
+/// Which leg of a call: each is admitted for itself.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum Leg {
+    /// Ingress: asked for by IP_LOOKUP.
+    #[default]
+    Ingress,
+    /// Egress: asked for by ALLOCATE.
+    Egress,
+}
+
+/// What a call control block is known by (race 14: the same number at two nodes is two calls).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Key {
+    /// Whose call it is.
+    pub sc: ScId,
+    /// The call.
+    pub guid: Guid,
+    /// Its leg.
+    pub leg: Leg,
+}
+
+impl Key {
+    /// A number that tells keys and what they are charged apart well, for digests: the same at both ends of a link.
+    pub fn mixed(&self, charge: &Charge) -> u64 {
+        let guid = [u64::from(self.sc.0) << 32 | u64::from(self.guid.sc), u64::from(self.guid.incarnation), self.guid.number];
+        let rest = [u64::from(charge.kbits) << 8 | (charge.direction as u64) << 4 | charge.class as u64];
+        let scopes = charge.scopes.iter().map(|scope| u64::from(scope.0));
+        let mut hash = self.leg as u64 + 1;
+        for word in guid.into_iter().chain(rest).chain(scopes) {
+            hash = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            hash ^= hash >> 29;
+        }
+        hash.wrapping_mul(0xbf58_476d_1ce4_e5b9) ^ (hash >> 32)
+    }
+}

@@ -1,0 +1,214 @@
+//! What a gateway node (SC) and the central node (CS) say to each other.
+//!
+//! Every message belongs to one session: that of a node's life with one life of the central node. Messages of a session are numbered
+//! each way; what is not newer than the last one is dropped, so that to the machines a link only ever loses messages (R25).
+
+use super::charge::{Charge, Guid, Leg, ScId};
+use super::ledger::{Admission, Digests};
+use super::limits::Denial;
+
+/// The version spoken; nodes of the version before it are understood.
+pub const VERSION: u16 = 1;
+
+/// What each message begins with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Header {
+    /// The gateway node. The central node believes the connection, not this (R34).
+    pub sc: ScId,
+    /// The life of the gateway node; later ones are larger.
+    pub incarnation: u32,
+    /// The life of the central node; later ones are larger.
+    pub epoch: u64,
+    /// The session; 0 before there is one.
+    pub session: u64,
+    /// Counts the messages of the session this way, from 1.
+    pub number: u64,
+}
+
+/// A message with its header.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Framed<M> {
+    /// The header.
+    pub header: Header,
+    /// The message.
+    pub message: M,
+}
+
+/// Where a waiting request stands in its node's table: comes back with the reply (R4).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Handle {
+    /// The place.
+    pub slot: u32,
+    /// Counts the uses of the place (race 19).
+    pub generation: u32,
+}
+
+/// What a request is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Request {
+    /// Where it waits.
+    pub handle: Handle,
+    /// The call.
+    pub guid: Guid,
+    /// Ingress: this is IP_LOOKUP. Egress: ALLOCATE (R6).
+    pub leg: Leg,
+    /// What it is to be charged.
+    pub charge: Charge,
+}
+
+/// One call as its node tells of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Told {
+    /// The call.
+    pub guid: Guid,
+    /// Its leg.
+    pub leg: Leg,
+    /// What it is charged.
+    pub charge: Charge,
+    /// Who let it in.
+    pub admission: Admission,
+}
+
+/// Something that happened at a node and must arrive: numbered, repeated until acknowledged (R28, R31).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Report {
+    /// A call is up, or is charged this from now on.
+    Fact(Told),
+    /// A call is over, or was never begun.
+    Release(Guid, Leg),
+}
+
+/// From a gateway node.
+#[derive(Clone, PartialEq, Debug)]
+pub enum ToCentral {
+    /// A session is wanted.
+    Hello {
+        /// The version spoken.
+        version: u16,
+        /// Counts the attempts; the answer repeats it.
+        attempt: u32,
+        /// [`Tree::fingerprint`](super::scope::Tree::fingerprint).
+        fingerprint: u64,
+        /// The highest epoch seen: a central node of a lower one must step back.
+        highest_epoch: u64,
+    },
+    /// IP_LOOKUP or ALLOCATE.
+    Ask(Request),
+    /// A call is to be charged otherwise.
+    Modify(Request),
+    /// What happened.
+    Report {
+        /// Counts the reports of the session, from 1.
+        number: u64,
+        /// It.
+        report: Report,
+    },
+    /// All calls follow (R11).
+    SyncBegin {
+        /// Counts the syncs of the session.
+        generation: u32,
+    },
+    /// Some of them.
+    SyncChunk {
+        /// Of this sync.
+        generation: u32,
+        /// Counts the chunks from 0.
+        index: u32,
+        /// Calls that were up when this was sent.
+        calls: Vec<Told>,
+    },
+    /// That was all ("sync complete").
+    SyncEnd {
+        /// Of this sync.
+        generation: u32,
+        /// Chunks sent.
+        chunks: u32,
+    },
+    /// What the node has, to be compared (R33).
+    Compare(Box<Digests>),
+    /// All that the node has or asks for in one part (R33).
+    Bucket {
+        /// The part.
+        bucket: u8,
+        /// Calls that are up.
+        calls: Vec<Told>,
+        /// Calls whose request is on its way, or was given up a moment ago.
+        asked: Vec<(Guid, Leg)>,
+    },
+    /// The authority of the node is alive (R36).
+    Heartbeat,
+}
+
+/// Why a session is refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// It speaks another version.
+    Version,
+    /// Its scopes are others.
+    Configuration,
+    /// A node of this name is alive (R35).
+    DuplicateId,
+    /// The central node has no room for another node.
+    Full,
+}
+
+/// The answer to a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Answer {
+    /// Admitted.
+    Granted,
+    /// Not admitted.
+    Denied(Denial),
+    /// The central node does not know yet what is up (R32).
+    Learning,
+}
+
+/// To a gateway node.
+#[derive(Clone, PartialEq, Debug)]
+pub enum ToNode {
+    /// The session, in the header, begins.
+    Welcome {
+        /// That of the hello.
+        attempt: u32,
+        /// Chunks that may be sent before more are allowed (R30).
+        credit: u32,
+    },
+    /// There will be no session.
+    Refused {
+        /// That of the hello.
+        attempt: u32,
+        /// Why.
+        why: Refusal,
+    },
+    /// The reply to IP_LOOKUP, ALLOCATE or Modify.
+    Reply {
+        /// Where the request waits.
+        handle: Handle,
+        /// The call.
+        guid: Guid,
+        /// Its leg.
+        leg: Leg,
+        /// The answer.
+        answer: Answer,
+    },
+    /// All reports up to this one have come.
+    ReportAck(u64),
+    /// So many chunks of this sync may be sent in all.
+    SyncCredit {
+        /// Of this sync.
+        generation: u32,
+        /// In all.
+        chunks: u32,
+    },
+    /// The sync is over.
+    SyncResult {
+        /// This one.
+        generation: u32,
+        /// False: chunks were lost, all over again.
+        ok: bool,
+    },
+    /// These parts differ.
+    Differ(Vec<u8>),
+    /// The central authority is alive.
+    Heartbeat,
+}
