@@ -199,6 +199,11 @@ impl Authority {
         removed
     }
 
+    /// Nothing need be remembered of this node any more.
+    pub fn forget(&mut self, sc: ScId) {
+        self.ledger.forget(sc);
+    }
+
     fn check(&self, now: Time, charge: &Charge, change: impl Fn(ScopeId) -> Amounts, is_new: bool) -> Result<(), Denial> {
         let (missing, nodes) = self.missing;
         let scope = |id: ScopeId| {

@@ -62,6 +62,10 @@ pub struct Charge {
 }
 
 impl Charge {
+    /// That of no call.
+    pub const EMPTY: Charge =
+        Charge { scopes: [ScopeId::NONE; SCOPES_PER_CHARGE], direction: Direction::Inbound, class: Class::Normal, kbits: 0 };
+
     /// A leg in no scope.
     pub fn new(direction: Direction, class: Class, kbits: u32) -> Charge {
         Charge { scopes: [ScopeId::NONE; SCOPES_PER_CHARGE], direction, class, kbits }

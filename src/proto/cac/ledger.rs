@@ -121,6 +121,11 @@ impl Ledger {
         self.ccbs.range(first..).take_while(move |(key, _)| key.sc == sc)
     }
 
+    /// Those of the node of `first`, from that key on.
+    pub fn from(&self, first: Key) -> impl Iterator<Item = (&Key, &Ccb)> {
+        self.ccbs.range(first..).take_while(move |(key, _)| key.sc == first.sc)
+    }
+
     /// Puts `ccb` in, in place of the one of the same key; false when there is none and no more fit.
     pub fn put(&mut self, key: Key, ccb: Ccb) -> bool {
         if !self.ccbs.contains_key(&key) && self.is_full() {

@@ -171,25 +171,30 @@ pub struct Limits {
     pub clear_percent: u32,
 }
 
+impl Limits {
+    /// Nothing is limited.
+    pub const NONE: Limits = Limits {
+        calls: UNLIMITED,
+        inbound: UNLIMITED,
+        outbound: UNLIMITED,
+        kbits: UNLIMITED,
+        inbound_rate: None,
+        outbound_rate: None,
+        reserved_inbound: 0,
+        reserved_outbound: 0,
+        reserved_priority: 0,
+        priority_percent: 10,
+        emergency_percent: 10,
+        emergency_extra: 0,
+        emergency_limited: false,
+        warn_percent: None,
+        clear_percent: 0,
+    };
+}
+
 impl Default for Limits {
     fn default() -> Limits {
-        Limits {
-            calls: UNLIMITED,
-            inbound: UNLIMITED,
-            outbound: UNLIMITED,
-            kbits: UNLIMITED,
-            inbound_rate: None,
-            outbound_rate: None,
-            reserved_inbound: 0,
-            reserved_outbound: 0,
-            reserved_priority: 0,
-            priority_percent: 10,
-            emergency_percent: 10,
-            emergency_extra: 0,
-            emergency_limited: false,
-            warn_percent: None,
-            clear_percent: 0,
-        }
+        Limits::NONE
     }
 }
 

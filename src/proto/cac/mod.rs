@@ -12,16 +12,25 @@
 //! Nothing here knows MGCP, an endpoint or a socket.
 
 pub mod authority;
+pub mod central;
 pub mod charge;
 pub mod ledger;
 pub mod limits;
+pub mod message;
+pub mod node;
+pub mod policy;
 pub mod prefix;
 pub mod scope;
+pub mod share;
 pub mod threshold;
+
+#[cfg(test)]
+mod world;
 
 pub use authority::{Authority, Verdict};
 pub use charge::{Charge, Class, Direction, Guid, Key, Leg, ScId};
 pub use ledger::{Admission, Ccb, Ledger};
 pub use limits::{Amount, Amounts, Cause, Denial, Limits, Rate, UNLIMITED};
+pub use policy::Policy;
 pub use prefix::Prefix;
 pub use scope::{Kind, Scope, ScopeError, ScopeId, Tree};

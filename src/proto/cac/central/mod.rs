@@ -1,0 +1,416 @@
+//! The central node of the cluster (CS): one authority over the calls of all gateway nodes, and what it knows of each of them.
+//!
+//! Drive it like a [`Node`](super::node::Node): [`Central::step`] with each event, no later than [`Central::deadline`] with
+//! [`Event::Time`]; then do what [`Central::poll`] says. It keeps nothing that a sync of the nodes cannot rebuild, so it may be restarted
+//! at any time, with a higher epoch: it then learns what is up before it grants anything (R32).
+
+mod nodes;
+
+use super::authority::{Authority, Verdict};
+use super::charge::{Class, Key, ScId};
+use super::ledger::{BUCKETS, Ccb, bucket_of};
+use super::limits::Limits;
+use super::message::{Answer, Framed, Header, Refusal, Report, Request, ToCentral, ToNode, Told, VERSION};
+use super::policy::Policy;
+use super::scope::{ScopeId, Tree};
+use super::threshold::Crossing;
+use crate::proto::base::Time;
+use nodes::{Contact, Newcomer, Record, Sync};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// One connection to the central node.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct LinkId(pub u64);
+
+/// What a central node is told at its start.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Its life: larger than that of every life before.
+    pub epoch: u64,
+    /// Nodes that may have calls: it learns until they have told.
+    pub expected: Vec<ScId>,
+    /// It learns no longer than this.
+    pub learn_for: Duration,
+    /// A node that was lost is forgotten after so long (R9), unless a scope's policy keeps counting.
+    pub forget_after: Duration,
+    /// And after so long even then (R41).
+    pub forget_at_last: Duration,
+    /// A node that said nothing for so long is lost.
+    pub silence: Duration,
+    /// Nodes at a time.
+    pub nodes_max: usize,
+    /// Calls at a time.
+    pub calls_max: usize,
+    /// Chunks of a sync that may be on their way.
+    pub credit: u32,
+}
+
+impl Settings {
+    /// The times of the requirements, for this life, with these nodes expected.
+    pub fn new(epoch: u64, expected: Vec<ScId>) -> Settings {
+        Settings {
+            epoch,
+            expected,
+            learn_for: Duration::from_secs(10),
+            forget_after: Duration::from_secs(30),
+            forget_at_last: Duration::from_secs(600),
+            silence: Duration::from_millis(800),
+            nodes_max: 1024,
+            calls_max: 4_000_000,
+            credit: 16,
+        }
+    }
+}
+
+/// What happens to the central node.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Event {
+    /// A connection is there; which node it is from, its authentication says (R34).
+    LinkUp(LinkId, ScId),
+    /// It is gone.
+    LinkDown(LinkId),
+    /// A message came by it.
+    Received(LinkId, Framed<ToCentral>),
+    /// A node is known to be dead, or an operator says so (R41, R47).
+    Forget(ScId),
+    /// Nothing but time.
+    Time,
+}
+
+/// What the central node wants done.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Action {
+    /// Send this.
+    Send(LinkId, Framed<ToNode>),
+    /// Close the connection.
+    Close(LinkId),
+    /// Operators should know.
+    Note(Note),
+}
+
+/// What operators should know of the central node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Note {
+    /// All expected nodes have told, or the time for it is over: so many have not.
+    Active(u32),
+    /// A node began a session.
+    Joined(ScId),
+    /// A node has told all it has: calls kept or added, and calls removed.
+    InSync(ScId, u32, u32),
+    /// Parts of a sync were lost; it is done again.
+    SyncIncomplete(ScId),
+    /// A node is lost; its calls go on counting for now.
+    Orphaned(ScId),
+    /// Its calls no longer count: so many.
+    Forgotten(ScId, u32),
+    /// Two nodes say they are this one; the newcomer was refused (R35).
+    DuplicateId(ScId),
+    /// A node with another configuration or version was refused.
+    Refused(ScId, Refusal),
+    /// A node of this cluster has seen a higher epoch than this one: there is another central node.
+    HigherEpoch(u64),
+    /// Calls of a node were added and removed because both ends differed.
+    Mended(ScId, u32, u32),
+    /// A scope came to a threshold, or left it.
+    Threshold(ScopeId, Crossing),
+    /// The table of calls is full; calls that are up are not counted.
+    Full(ScId),
+}
+
+/// What the central node counts (R44).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counts {
+    /// Requests granted.
+    pub granted: u64,
+    /// Requests refused.
+    pub denied: u64,
+    /// Requests answered "learning".
+    pub learning: u64,
+    /// Calls told of that were admitted without this node.
+    pub facts: u64,
+    /// Messages of an old session, or older than the last one, or from a connection without a session.
+    pub stale: u64,
+}
+
+/// The central node.
+#[derive(Debug)]
+pub struct Central {
+    settings: Settings,
+    authority: Authority,
+    policies: Vec<Policy>,
+    nodes: BTreeMap<ScId, Record>,
+    links: BTreeMap<LinkId, ScId>,
+    sessions: u64,
+    /// Until when it learns; `None`: it grants.
+    learning: Option<Time>,
+    counts: Counts,
+    actions: VecDeque<Action>,
+}
+
+impl Central {
+    /// A central node that knows of no call. `limits` and `policies` in the order of the tree.
+    pub fn new(now: Time, settings: Settings, tree: Arc<Tree>, limits: Vec<Limits>, mut policies: Vec<Policy>) -> Central {
+        policies.resize(tree.len(), Policy::Open);
+        let authority = Authority::new(tree, limits, settings.calls_max);
+        let missing = settings.expected.iter().map(|&sc| (sc, Record::missing(now)));
+        let mut central = Central {
+            nodes: missing.collect(),
+            learning: Some(now + settings.learn_for),
+            links: BTreeMap::new(),
+            sessions: 0,
+            counts: Counts::default(),
+            actions: VecDeque::new(),
+            authority,
+            policies,
+            settings,
+        };
+        central.learned(now);
+        central
+    }
+
+    /// The calls of all nodes.
+    pub fn authority(&self) -> &Authority {
+        &self.authority
+    }
+
+    /// What it counted.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Whether it grants.
+    pub fn is_active(&self) -> bool {
+        self.learning.is_none()
+    }
+
+    /// Nodes that are expected and have not told what they have.
+    pub fn missing(&self) -> u32 {
+        self.nodes.values().filter(|node| !node.told).count() as u32
+    }
+
+    /// Other limits (R21).
+    pub fn set_limits(&mut self, limits: Vec<Limits>) {
+        self.authority.set_limits(limits);
+        self.tell_crossings();
+    }
+
+    /// One event.
+    pub fn step(&mut self, now: Time, event: Event) {
+        match event {
+            Event::LinkUp(link, sc) => drop(self.links.insert(link, sc)),
+            Event::LinkDown(link) => self.link_down(now, link),
+            Event::Received(link, framed) => self.received(now, link, framed),
+            Event::Forget(sc) => self.forget(now, sc),
+            Event::Time => {}
+        }
+        self.nodes_due(now);
+        self.learned(now);
+        self.tell_crossings();
+    }
+
+    /// What is to be done next.
+    pub fn poll(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// When to call [`Central::step`] at the latest.
+    pub fn deadline(&self) -> Time {
+        let nodes = self.nodes.values().map(|node| self.node_deadline(node)).min().unwrap_or(Time::NEVER);
+        nodes.min(self.learning.unwrap_or(Time::NEVER))
+    }
+
+    fn received(&mut self, now: Time, link: LinkId, framed: Framed<ToCentral>) {
+        let Some(&sc) = self.links.get(&link) else { return self.counts.stale += 1 };
+        let Framed { header, message } = framed;
+        if let ToCentral::Hello { version, attempt, fingerprint, highest_epoch } = message {
+            return self.hello(
+                now,
+                link,
+                sc,
+                Newcomer { link, incarnation: header.incarnation, attempt, until: now },
+                (version, fingerprint, highest_epoch),
+            );
+        }
+        let epoch = self.settings.epoch;
+        let session = match self.nodes.get_mut(&sc).map(|node| &mut node.contact) {
+            Some(Contact::Up(session)) if session.link == link => session,
+            _ => return self.counts.stale += 1,
+        };
+        if (header.epoch, header.session) != (epoch, session.id) || header.number <= session.heard {
+            return self.counts.stale += 1;
+        }
+        session.heard = header.number;
+        session.heard_at = now;
+        match message {
+            ToCentral::Hello { .. } => {}
+            ToCentral::Ask(request) => self.ask(now, sc, request, false),
+            ToCentral::Modify(request) => self.ask(now, sc, request, true),
+            ToCentral::Report { number, report } => self.report(now, sc, number, report),
+            ToCentral::SyncBegin { generation } => {
+                session.sync = Some(Sync { generation, chunks: 0, calls: 0 });
+            }
+            ToCentral::SyncChunk { generation, index, calls } => self.sync_chunk(now, sc, generation, index, &calls),
+            ToCentral::SyncEnd { generation, chunks } => self.sync_end(sc, generation, chunks),
+            ToCentral::Compare(digests) => {
+                let mine = self.authority.ledger().digests(sc);
+                let differ: Vec<u8> = (0..BUCKETS).filter(|&place| mine[place] != digests[place]).map(|place| place as u8).collect();
+                if !differ.is_empty() && self.nodes.get(&sc).is_some_and(Record::is_in_sync) {
+                    self.send(sc, ToNode::Differ(differ));
+                }
+            }
+            ToCentral::Bucket { bucket, calls, asked } => self.mend(now, sc, bucket, &calls, &asked),
+            ToCentral::Heartbeat => self.send(sc, ToNode::Heartbeat),
+        }
+    }
+
+    fn ask(&mut self, now: Time, sc: ScId, request: Request, is_change: bool) {
+        let Request { handle, guid, leg, charge } = request;
+        let key = Key { sc, guid, leg };
+        let session = self.session_of(sc);
+        let known = self.authority.ledger().get(&key).is_some();
+        let answer = if self.learning.is_some() && charge.class != Class::Emergency && (is_change || !known) {
+            self.counts.learning += 1;
+            Answer::Learning
+        } else {
+            let verdict = match is_change {
+                true => self.authority.modify(now, key, charge, session),
+                false => self.authority.ask(now, key, charge, session),
+            };
+            match verdict {
+                Verdict::Granted => {
+                    self.counts.granted += 1;
+                    Answer::Granted
+                }
+                Verdict::Denied(denial) => {
+                    self.counts.denied += 1;
+                    Answer::Denied(denial)
+                }
+            }
+        };
+        self.send(sc, ToNode::Reply { handle, guid, leg, answer });
+    }
+
+    /// Reports count in their order only; what is not the next one is not acknowledged, and comes again.
+    fn report(&mut self, now: Time, sc: ScId, number: u64, report: Report) {
+        let Some(Contact::Up(session)) = self.nodes.get_mut(&sc).map(|node| &mut node.contact) else { return };
+        let id = session.id;
+        let is_next = number == session.reports + 1;
+        if is_next {
+            session.reports = number;
+        }
+        let reports = session.reports;
+        if is_next {
+            match report {
+                Report::Fact(told) => {
+                    self.counts.facts += 1;
+                    self.fact(now, sc, &told, id);
+                }
+                Report::Release(guid, leg) => {
+                    self.authority.release(&Key { sc, guid, leg });
+                }
+            }
+        }
+        self.send(sc, ToNode::ReportAck(reports));
+    }
+
+    fn fact(&mut self, now: Time, sc: ScId, told: &Told, session: u64) {
+        let key = Key { sc, guid: told.guid, leg: told.leg };
+        if !self.authority.fact(now, key, told.charge, told.admission, session) {
+            self.actions.push_back(Action::Note(Note::Full(sc)));
+        }
+    }
+
+    fn sync_chunk(&mut self, now: Time, sc: ScId, generation: u32, index: u32, calls: &[Told]) {
+        let credit = self.settings.credit;
+        let Some(Contact::Up(session)) = self.nodes.get_mut(&sc).map(|node| &mut node.contact) else { return };
+        let id = session.id;
+        let Some(sync) = session.sync.as_mut().filter(|sync| sync.generation == generation && sync.chunks == index) else { return };
+        sync.chunks += 1;
+        sync.calls += calls.len() as u32;
+        let chunks = sync.chunks + credit;
+        calls.iter().for_each(|told| self.fact(now, sc, told, id));
+        self.send(sc, ToNode::SyncCredit { generation, chunks });
+    }
+
+    /// "Sync complete": what the node did not speak of since its session began is gone (R12); only when nothing was lost.
+    fn sync_end(&mut self, sc: ScId, generation: u32, chunks: u32) {
+        let Some(node) = self.nodes.get_mut(&sc) else { return };
+        let Contact::Up(session) = &mut node.contact else { return };
+        let Some(sync) = session.sync.filter(|sync| sync.generation == generation) else { return };
+        session.sync = None;
+        let (ok, id) = (sync.chunks == chunks, session.id);
+        node.told |= ok;
+        if ok {
+            self.synced(sc);
+            let removed = self.authority.sweep(sc, id) as u32;
+            self.actions.push_back(Action::Note(Note::InSync(sc, sync.calls, removed)));
+        } else {
+            self.actions.push_back(Action::Note(Note::SyncIncomplete(sc)));
+        }
+        self.send(sc, ToNode::SyncResult { generation, ok });
+    }
+
+    /// One part of a node's calls as it has them: the copy becomes the same, but for calls whose request is on its way.
+    fn mend(&mut self, now: Time, sc: ScId, bucket: u8, calls: &[Told], asked: &[(super::Guid, super::Leg)]) {
+        if !self.nodes.get(&sc).is_some_and(Record::is_in_sync) {
+            return;
+        }
+        let session = self.session_of(sc);
+        let key = |told: &Told| Key { sc, guid: told.guid, leg: told.leg };
+        let has: BTreeSet<Key> = calls.iter().map(key).collect();
+        let pending: BTreeSet<Key> = asked.iter().map(|&(guid, leg)| Key { sc, guid, leg }).collect();
+        let differs = |told: &&Told| {
+            let charge = self.authority.ledger().get(&key(told)).map(|ccb| ccb.charge);
+            charge != Some(told.charge) && !pending.contains(&key(told))
+        };
+        let lacking: Vec<Told> = calls.iter().filter(differs).copied().collect();
+        let mine = self.authority.ledger().of_node(sc).map(|(key, _)| *key);
+        let gone: Vec<Key> = mine.filter(|key| bucket_of(key) == bucket && !has.contains(key) && !pending.contains(key)).collect();
+        lacking.iter().for_each(|told| self.fact(now, sc, told, session));
+        for key in &gone {
+            self.authority.release(key);
+        }
+        if !lacking.is_empty() || !gone.is_empty() {
+            self.actions.push_back(Action::Note(Note::Mended(sc, lacking.len() as u32, gone.len() as u32)));
+        }
+    }
+
+    fn session_of(&self, sc: ScId) -> u64 {
+        match self.nodes.get(&sc).map(|node| &node.contact) {
+            Some(Contact::Up(session)) => session.id,
+            _ => 0,
+        }
+    }
+
+    fn send(&mut self, sc: ScId, message: ToNode) {
+        let epoch = self.settings.epoch;
+        let Some(Contact::Up(session)) = self.nodes.get_mut(&sc).map(|node| &mut node.contact) else { return };
+        session.sent += 1;
+        let header = Header { sc, incarnation: session.incarnation, epoch, session: session.id, number: session.sent };
+        self.actions.push_back(Action::Send(session.link, Framed { header, message }));
+    }
+
+    fn note(&mut self, note: Note) {
+        self.actions.push_back(Action::Note(note));
+    }
+
+    fn tell_crossings(&mut self) {
+        while let Some((scope, crossing)) = self.authority.next_crossing() {
+            self.note(Note::Threshold(scope, crossing));
+        }
+    }
+
+    /// A fault in memory: `lost` is forgotten, `ghost` appears.
+    #[cfg(test)]
+    pub(super) fn disturb(&mut self, now: Time, lost: &Key, ghost: Key, charge: super::Charge) {
+        self.authority.release(lost);
+        self.authority.fact(now, ghost, charge, super::Admission::Granted, 0);
+    }
+
+    /// Whether the calls of a lost node are kept counting (R41): those that count in a scope whose policy says so.
+    fn keeps(policies: &[Policy], ccb: &Ccb) -> bool {
+        ccb.charge.scopes().any(|scope| policies.get(usize::from(scope.0)).is_some_and(|policy| policy.keeps_counting()))
+    }
+}

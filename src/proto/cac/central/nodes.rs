@@ -1,0 +1,248 @@
+//! What the central node knows of each gateway node: its session, or since when it is lost; and when it is forgotten.
+
+use super::super::charge::ScId;
+use super::{Action, Central, Framed, Header, LinkId, Note, Refusal, ToNode, VERSION};
+use crate::proto::base::Time;
+
+/// One gateway node.
+#[derive(Debug)]
+pub(super) struct Record {
+    pub contact: Contact,
+    /// Whether it has told all it has since this central node began.
+    pub told: bool,
+    /// One that says it is this node while this node is alive (R35).
+    newcomer: Option<Newcomer>,
+}
+
+/// How it can be reached.
+#[derive(Debug)]
+pub(super) enum Contact {
+    /// A session.
+    Up(Session),
+    /// It is lost since then; whether the calls that need not be kept are forgotten already.
+    Lost(Time, bool),
+}
+
+#[derive(Debug)]
+pub(super) struct Session {
+    pub link: LinkId,
+    pub incarnation: u32,
+    pub id: u64,
+    /// The last message heard, and sent.
+    pub heard: u64,
+    pub sent: u64,
+    pub heard_at: Time,
+    /// The last report that counted.
+    pub reports: u64,
+    pub sync: Option<Sync>,
+    synced: bool,
+}
+
+/// A sync under way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sync {
+    pub generation: u32,
+    pub chunks: u32,
+    pub calls: u32,
+}
+
+/// A hello that waits for the old node to show whether it is alive, or the one that is answered at once.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Newcomer {
+    pub link: LinkId,
+    pub incarnation: u32,
+    pub attempt: u32,
+    pub until: Time,
+}
+
+impl Record {
+    /// A node that is expected.
+    pub fn missing(now: Time) -> Record {
+        Record { contact: Contact::Lost(now, false), told: false, newcomer: None }
+    }
+
+    pub fn is_in_sync(&self) -> bool {
+        self.told && matches!(&self.contact, Contact::Up(session) if session.sync.is_none() && session.synced)
+    }
+}
+
+impl Central {
+    /// A node wants a session. `said`: its version, its scopes, the highest epoch it saw.
+    pub(super) fn hello(&mut self, now: Time, link: LinkId, sc: ScId, newcomer: Newcomer, said: (u16, u64, u64)) {
+        let (version, fingerprint, highest_epoch) = said;
+        if highest_epoch > self.settings.epoch {
+            self.note(Note::HigherEpoch(highest_epoch));
+        }
+        let why = if version.abs_diff(VERSION) > 1 {
+            Some(Refusal::Version)
+        } else if fingerprint != self.authority.tree().fingerprint() {
+            Some(Refusal::Configuration)
+        } else if !self.nodes.contains_key(&sc) && self.nodes.len() >= self.settings.nodes_max {
+            Some(Refusal::Full)
+        } else {
+            None
+        };
+        if let Some(why) = why {
+            self.note(Note::Refused(sc, why));
+            return self.refuse(sc, &newcomer, why);
+        }
+        let until = now + self.settings.silence;
+        let silence = self.settings.silence;
+        let node = self.nodes.entry(sc).or_insert_with(|| Record::missing(now));
+        match &node.contact {
+            // The node itself, before the loss of its old connection was seen; a life before never comes back.
+            Contact::Up(session)
+                if session.link != link && session.incarnation != newcomer.incarnation && now.since(session.heard_at) < silence =>
+            {
+                if let Some(old) = node.newcomer.replace(Newcomer { until, ..newcomer }) {
+                    self.refuse(sc, &old, Refusal::DuplicateId);
+                }
+                self.send(sc, ToNode::Heartbeat);
+            }
+            _ => self.welcome(now, sc, newcomer),
+        }
+    }
+
+    fn welcome(&mut self, now: Time, sc: ScId, newcomer: Newcomer) {
+        self.sessions += 1;
+        let id = self.sessions;
+        let Some(node) = self.nodes.get_mut(&sc) else { return };
+        let session = Session {
+            link: newcomer.link,
+            incarnation: newcomer.incarnation,
+            id,
+            heard: 0,
+            sent: 0,
+            heard_at: now,
+            reports: 0,
+            sync: None,
+            synced: false,
+        };
+        let before = std::mem::replace(&mut node.contact, Contact::Up(session));
+        if let Contact::Up(old) = before
+            && old.link != newcomer.link
+        {
+            self.links.remove(&old.link);
+            self.actions.push_back(Action::Close(old.link));
+        }
+        self.note(Note::Joined(sc));
+        let credit = self.settings.credit;
+        self.send(sc, ToNode::Welcome { attempt: newcomer.attempt, credit });
+    }
+
+    fn refuse(&mut self, sc: ScId, newcomer: &Newcomer, why: Refusal) {
+        let header = Header { sc, incarnation: newcomer.incarnation, epoch: self.settings.epoch, session: 0, number: 0 };
+        let message = ToNode::Refused { attempt: newcomer.attempt, why };
+        self.actions.push_back(Action::Send(newcomer.link, Framed { header, message }));
+    }
+
+    pub(super) fn link_down(&mut self, now: Time, link: LinkId) {
+        let Some(sc) = self.links.remove(&link) else { return };
+        let Some(node) = self.nodes.get_mut(&sc) else { return };
+        if node.newcomer.is_some_and(|newcomer| newcomer.link == link) {
+            node.newcomer = None;
+        }
+        if matches!(&node.contact, Contact::Up(session) if session.link == link) {
+            self.lose(now, sc);
+        }
+    }
+
+    /// A node is lost. Its calls count on, and are what they were before a sync that was cut (I12).
+    fn lose(&mut self, now: Time, sc: ScId) {
+        let Some(node) = self.nodes.get_mut(&sc) else { return };
+        node.contact = Contact::Lost(now, false);
+        self.note(Note::Orphaned(sc));
+        if let Some(newcomer) = self.nodes.get_mut(&sc).and_then(|node| node.newcomer.take()) {
+            self.welcome(now, sc, newcomer);
+        }
+    }
+
+    /// A node is dead: its calls no longer count.
+    pub(super) fn forget(&mut self, now: Time, sc: ScId) {
+        let Some(node) = self.nodes.get_mut(&sc) else { return };
+        if let Contact::Up(session) = &node.contact {
+            let link = session.link;
+            self.links.remove(&link);
+            self.actions.push_back(Action::Close(link));
+            self.lose(now, sc);
+        }
+        let removed = self.authority.remove(sc, |_| true) as u32;
+        self.drop_node(sc, removed);
+    }
+
+    fn drop_node(&mut self, sc: ScId, removed: u32) {
+        self.nodes.remove(&sc);
+        self.authority.forget(sc);
+        self.note(Note::Forgotten(sc, removed));
+    }
+
+    pub(super) fn node_deadline(&self, node: &Record) -> Time {
+        let newcomer = node.newcomer.map_or(Time::NEVER, |newcomer| newcomer.until);
+        let contact = match &node.contact {
+            Contact::Up(session) => session.heard_at + self.settings.silence,
+            Contact::Lost(since, false) => *since + self.settings.forget_after,
+            Contact::Lost(since, true) => *since + self.settings.forget_at_last,
+        };
+        contact.min(newcomer)
+    }
+
+    /// Nodes that are silent, or lost for too long; newcomers whose predecessor answered, or did not.
+    pub(super) fn nodes_due(&mut self, now: Time) {
+        let due: Vec<ScId> = self.nodes.iter().filter(|(_, node)| self.node_deadline(node) <= now).map(|(&sc, _)| sc).collect();
+        for sc in due {
+            let silence = self.settings.silence;
+            let Some(node) = self.nodes.get_mut(&sc) else { continue };
+            match &node.contact {
+                Contact::Up(session) if now.since(session.heard_at) >= silence => {
+                    let link = session.link;
+                    self.links.remove(&link);
+                    self.actions.push_back(Action::Close(link));
+                    self.lose(now, sc);
+                }
+                Contact::Up(_) => {
+                    // It spoke after it was challenged: the newcomer is another one.
+                    if let Some(newcomer) = node.newcomer.take() {
+                        self.note(Note::DuplicateId(sc));
+                        self.refuse(sc, &newcomer, Refusal::DuplicateId);
+                    }
+                }
+                Contact::Lost(since, done) => {
+                    let at_last = now.since(*since) >= self.settings.forget_at_last;
+                    let (since, done, node_told) = (*since, *done, node.told);
+                    let policies = std::mem::take(&mut self.policies);
+                    let removed = self.authority.remove(sc, |ccb| at_last || !Central::keeps(&policies, ccb)) as u32;
+                    self.policies = policies;
+                    // Of one that has not told, nobody knows what it has.
+                    let kept = !node_told && !at_last && self.policies.iter().any(|policy| policy.keeps_counting());
+                    if !kept && self.authority.ledger().of_node(sc).next().is_none() {
+                        self.drop_node(sc, removed);
+                    } else if let Some(node) = self.nodes.get_mut(&sc) {
+                        node.contact = Contact::Lost(since, true);
+                        if !done {
+                            self.note(Note::Forgotten(sc, removed));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Ends the learning when every expected node has told, or the time for it is over; keeps places for those that have not.
+    pub(super) fn learned(&mut self, now: Time) {
+        let missing = self.missing();
+        if let Some(until) = self.learning
+            && (missing == 0 || until <= now)
+        {
+            self.learning = None;
+            self.note(Note::Active(missing));
+        }
+        let nodes = self.nodes.len().max(self.settings.expected.len()) as u32;
+        self.authority.set_missing(missing, nodes);
+    }
+
+    pub(super) fn synced(&mut self, sc: ScId) {
+        if let Some(Contact::Up(session)) = self.nodes.get_mut(&sc).map(|node| &mut node.contact) {
+            session.synced = true;
+        }
+    }
+}

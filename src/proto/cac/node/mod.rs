@@ -1,0 +1,330 @@
+//! A gateway node of the cluster (SC): asks the central node for each call, decides alone when it must, and tells afterwards.
+//!
+//! Drive it: [`Node::step`] with each event as it comes, and with [`Event::Time`] no later than [`Node::deadline`]; then do what
+//! [`Node::poll`] says until it says nothing. Every request is decided within [`Settings::decide_within`] of being asked (I10), by the
+//! answer, or by the [`Policy`] of its scopes. The node owns the truth about its calls: the central node's copy can be rebuilt from it
+//! at any time, and is, whenever a session begins (R11).
+
+mod reports;
+mod requests;
+mod session;
+
+use super::authority::Authority;
+use super::charge::{Charge, Class, Guid, Key, Leg, ScId};
+use super::ledger::{Admission, Ccb};
+use super::limits::{Amount, Amounts, Cause, Denial, Limits};
+use super::message::{Framed, Refusal, Report, ToCentral, ToNode, Told};
+use super::policy::Policy;
+use super::scope::{ScopeId, Tree};
+use crate::proto::base::Time;
+use reports::Reports;
+use requests::Requests;
+use session::Link;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a node is told at its start.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Its name.
+    pub sc: ScId,
+    /// Its life: larger than that of every life before.
+    pub incarnation: u32,
+    /// A request is decided so long after it was asked, with or without an answer (R39).
+    pub decide_within: Duration,
+    /// So long a request that was given up is remembered, for an answer that comes late (R5).
+    pub expire_after: Duration,
+    /// Between heartbeats.
+    pub heartbeat: Duration,
+    /// So many heartbeats without a word, and the session is over.
+    pub heartbeats_missed: u32,
+    /// Between two comparisons of what both ends have (R33).
+    pub compare_every: Duration,
+    /// Requests waiting at a time, those given up included.
+    pub requests_max: u32,
+    /// Reports that are not acknowledged; one more ends the session, and the sync of the next one tells all.
+    pub reports_max: usize,
+    /// Calls at a time.
+    pub calls_max: usize,
+    /// Nodes of the cluster, for [`Policy::Share`].
+    pub nodes: u32,
+}
+
+impl Settings {
+    /// The times of the requirements, for this life of this node.
+    pub fn new(sc: ScId, incarnation: u32) -> Settings {
+        Settings {
+            sc,
+            incarnation,
+            decide_within: Duration::from_millis(250),
+            expire_after: Duration::from_secs(3),
+            heartbeat: Duration::from_millis(200),
+            heartbeats_missed: 3,
+            compare_every: Duration::from_secs(5),
+            requests_max: 16_384,
+            reports_max: 8_192,
+            calls_max: 1_000_000,
+            nodes: 1,
+        }
+    }
+}
+
+/// What happens to a node.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Event {
+    /// The connection asked for with [`Action::Connect`] is there.
+    LinkUp,
+    /// It is gone, or did not come about.
+    LinkDown,
+    /// A message came by it.
+    Received(Framed<ToNode>),
+    /// A call wants to begin.
+    Ask(Guid, Leg, Charge),
+    /// A call is to be charged otherwise.
+    Change(Guid, Leg, Charge),
+    /// A call is over, or no longer wanted.
+    End(Guid, Leg),
+    /// Nothing but time.
+    Time,
+}
+
+/// What a node wants done.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Action {
+    /// Connect to the central node.
+    Connect,
+    /// Close the connection.
+    Disconnect,
+    /// Send this by it.
+    Send(Framed<ToCentral>),
+    /// The decision about a call that asked to begin.
+    Decided(Guid, Leg, Decision),
+    /// The decision about a change.
+    Changed(Guid, Leg, Decision),
+    /// Operators should know.
+    Note(Note),
+}
+
+/// A decision.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Decision {
+    /// It may.
+    Admitted(Admission),
+    /// It may not.
+    Refused(Denial),
+}
+
+/// What operators should know of a node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Note {
+    /// The central node answers: a session of this epoch begins.
+    Connected(u64),
+    /// It no longer does.
+    Disconnected,
+    /// All calls are known to it.
+    InSync,
+    /// It refuses a session.
+    Refused(Refusal),
+    /// Something would not fit, and the session was ended for it (R38).
+    Overflow,
+    /// Both ends did not have the same calls in so many parts.
+    Mended(u32),
+}
+
+/// What a node counts (R44).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counts {
+    /// Calls the central node admitted.
+    pub granted: u64,
+    /// Calls it refused.
+    pub denied: u64,
+    /// Calls admitted here, without it.
+    pub local: u64,
+    /// Calls refused here, without it.
+    pub refused: u64,
+    /// Requests not answered in time.
+    pub overdue: u64,
+    /// Answers to requests that were given up.
+    pub late: u64,
+    /// Messages of an old session, or older than the last one.
+    pub stale: u64,
+    /// Syncs begun.
+    pub syncs: u64,
+}
+
+/// A gateway node.
+#[derive(Debug)]
+pub struct Node {
+    settings: Settings,
+    tree: Arc<Tree>,
+    policies: Vec<Policy>,
+    /// The calls that are up here.
+    calls: Authority,
+    /// Calls but for emergencies that were up in each scope when contact was lost last.
+    held: Vec<u32>,
+    requests: Requests,
+    reports: Reports,
+    link: Link,
+    highest_epoch: u64,
+    attempts: u32,
+    counts: Counts,
+    actions: VecDeque<Action>,
+}
+
+impl Node {
+    /// A node that has no call and no contact. `policies` in the order of the tree, [`Policy::Open`] where there are too few.
+    pub fn new(now: Time, settings: Settings, tree: Arc<Tree>, limits: Vec<Limits>, mut policies: Vec<Policy>) -> Node {
+        policies.resize(tree.len(), Policy::Open);
+        let calls = Authority::new(tree.clone(), limits, settings.calls_max);
+        Node {
+            held: vec![0; tree.len()],
+            requests: Requests::new(settings.requests_max),
+            reports: Reports::new(settings.reports_max),
+            link: Link::down(now),
+            highest_epoch: 0,
+            attempts: 0,
+            counts: Counts::default(),
+            actions: VecDeque::new(),
+            calls,
+            policies,
+            tree,
+            settings,
+        }
+    }
+
+    /// The same with calls that its last life saved: they are up already (SC switchover).
+    pub fn restore(&mut self, now: Time, saved: impl IntoIterator<Item = Told>) {
+        for told in saved {
+            self.calls.fact(now, self.key(told.guid, told.leg), told.charge, told.admission, 0);
+        }
+    }
+
+    /// The calls that are up.
+    pub fn calls(&self) -> &Authority {
+        &self.calls
+    }
+
+    /// What it counted.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Whether the central node has all calls of this one.
+    pub fn is_in_sync(&self) -> bool {
+        self.link.is_in_sync()
+    }
+
+    /// What is kept for the central node: requests, and reports that it has not acknowledged (I14).
+    pub fn queued(&self) -> (usize, usize) {
+        (self.requests.len(), self.reports.len())
+    }
+
+    /// Other limits; the central node has its own.
+    pub fn set_limits(&mut self, limits: Vec<Limits>) {
+        self.calls.set_limits(limits);
+    }
+
+    /// One event.
+    pub fn step(&mut self, now: Time, event: Event) {
+        match event {
+            Event::LinkUp => self.link_up(now),
+            Event::LinkDown => self.disconnected(now),
+            Event::Received(framed) => self.received(now, framed),
+            Event::Ask(guid, leg, charge) => self.ask(now, guid, leg, charge),
+            Event::Change(guid, leg, charge) => self.change(now, guid, leg, charge),
+            Event::End(guid, leg) => self.end(now, guid, leg),
+            Event::Time => {}
+        }
+        self.due(now);
+    }
+
+    /// What is to be done next.
+    pub fn poll(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// When to call [`Node::step`] at the latest.
+    pub fn deadline(&self) -> Time {
+        self.requests.deadline().min(self.link.deadline())
+    }
+
+    fn due(&mut self, now: Time) {
+        self.requests_due(now);
+        self.link_due(now);
+    }
+
+    fn key(&self, guid: Guid, leg: Leg) -> Key {
+        Key { sc: self.settings.sc, guid, leg }
+    }
+
+    fn told(&self, guid: Guid, leg: Leg) -> Option<Told> {
+        let ccb = self.calls.ledger().get(&self.key(guid, leg))?;
+        Some(Told { guid, leg, charge: ccb.charge, admission: ccb.admission })
+    }
+
+    fn note(&mut self, note: Note) {
+        self.actions.push_back(Action::Note(note));
+    }
+
+    /// A call is up: so it counts.
+    fn put(&mut self, now: Time, guid: Guid, leg: Leg, charge: Charge, admission: Admission) {
+        let key = self.key(guid, leg);
+        self.calls.fact(now, key, charge, admission, 0);
+    }
+
+    /// Whether the scopes of `charge` let it in without the central node. `lost`: there is no contact; otherwise it only does not
+    /// answer, and what was freed here may be somebody else's already.
+    fn alone(&self, charge: &Charge, lost: bool) -> Result<(), Denial> {
+        if charge.class == Class::Emergency {
+            return Ok(());
+        }
+        for scope in charge.scopes() {
+            let policy = self.policies.get(usize::from(scope.0)).copied().unwrap_or_default();
+            let used = ordinary(&self.calls.ledger().used(scope));
+            let limit = match policy {
+                Policy::Open => continue,
+                Policy::HoldLast if lost => self.held.get(usize::from(scope.0)).copied().unwrap_or(0),
+                Policy::Share if lost => self.calls.limits(scope).calls / self.settings.nodes.max(1),
+                Policy::HoldLast | Policy::Share | Policy::Closed => 0,
+            };
+            if used >= limit {
+                return Err(Denial { scope, cause: Cause::Unreachable, used, limit });
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes what is up in each scope, at the loss of contact.
+    fn hold(&mut self) {
+        for (place, held) in self.held.iter_mut().enumerate() {
+            *held = ordinary(&self.calls.ledger().used(ScopeId(place as u16)));
+        }
+    }
+
+    /// Everything that is up, as it is told.
+    fn all(&self) -> impl Iterator<Item = Told> {
+        let told = |(key, ccb): (&Key, &Ccb)| Told { guid: key.guid, leg: key.leg, charge: ccb.charge, admission: ccb.admission };
+        self.calls.ledger().of_node(self.settings.sc).map(told)
+    }
+
+    fn report(&mut self, now: Time, report: Report) {
+        if !self.link.has_session() {
+            // The sync of the next session tells it.
+            return;
+        }
+        match self.reports.push(now, report) {
+            Some(number) => self.send(ToCentral::Report { number, report }),
+            None => {
+                self.note(Note::Overflow);
+                self.actions.push_back(Action::Disconnect);
+                self.disconnected(now);
+            }
+        }
+    }
+}
+
+/// The calls that limits are about: emergencies do not take the place of others.
+fn ordinary(used: &Amounts) -> u32 {
+    used.get(Amount::Normal) + used.get(Amount::Priority)
+}

@@ -1,0 +1,283 @@
+//! Requests on their way: a bounded table, a decision for each within its time, and a memory of those that were given up (R4, R5).
+
+use super::super::charge::{Charge, Class, Guid, Leg};
+use super::super::ledger::Admission;
+use super::super::limits::{Cause, Denial};
+use super::super::message::{Answer, Handle, Report, Request, ToCentral, Told};
+use super::super::scope::ScopeId;
+use super::{Action, Decision, Node};
+use crate::proto::base::Time;
+use std::collections::BTreeMap;
+
+/// What one request is for, and how far it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    /// A new call waits for the decision.
+    New,
+    /// A change of a call waits for it.
+    Change,
+    /// It was given up; the answer may still come.
+    GivenUp,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    guid: Guid,
+    leg: Leg,
+    charge: Charge,
+    state: State,
+    due: Time,
+}
+
+#[derive(Debug)]
+pub(super) struct Requests {
+    entries: Vec<(u32, Option<Waiting>)>,
+    free: Vec<u32>,
+    /// Due times, with the handle: a request stands in it once.
+    due: BTreeMap<(Time, u32), u32>,
+    /// The requests of calls that wait for a decision.
+    by_call: BTreeMap<(Guid, Leg), Handle>,
+    limit: u32,
+}
+
+impl Requests {
+    pub fn new(limit: u32) -> Requests {
+        Requests { entries: Vec::new(), free: Vec::new(), due: BTreeMap::new(), by_call: BTreeMap::new(), limit }
+    }
+
+    pub fn len(&self) -> usize {
+        self.due.len()
+    }
+
+    pub fn deadline(&self) -> Time {
+        self.due.first_key_value().map_or(Time::NEVER, |(&(due, _), _)| due)
+    }
+
+    fn insert(&mut self, waiting: Waiting) -> Option<Handle> {
+        let slot = match self.free.pop() {
+            Some(slot) => slot,
+            None if self.entries.len() < self.limit as usize => {
+                self.entries.push((0, None));
+                self.entries.len() as u32 - 1
+            }
+            None => return None,
+        };
+        let entry = self.entries.get_mut(slot as usize)?;
+        entry.0 = entry.0.wrapping_add(1);
+        entry.1 = Some(waiting);
+        let handle = Handle { slot, generation: entry.0 };
+        self.due.insert((waiting.due, slot), entry.0);
+        self.by_call.insert((waiting.guid, waiting.leg), handle);
+        Some(handle)
+    }
+
+    fn get(&self, handle: Handle) -> Option<Waiting> {
+        self.entries.get(handle.slot as usize).filter(|entry| entry.0 == handle.generation)?.1
+    }
+
+    fn of_call(&self, guid: Guid, leg: Leg) -> Option<Handle> {
+        self.by_call.get(&(guid, leg)).copied()
+    }
+
+    /// Nobody waits for the answer any more, which may still come until `until`.
+    fn give_up(&mut self, handle: Handle, until: Time) {
+        let Some(waiting) = self.get(handle) else { return };
+        let Some(entry) = self.entries.get_mut(handle.slot as usize) else { return };
+        entry.1 = Some(Waiting { state: State::GivenUp, due: until, ..waiting });
+        self.due.remove(&(waiting.due, handle.slot));
+        self.due.insert((until, handle.slot), handle.generation);
+        self.by_call.remove(&(waiting.guid, waiting.leg));
+    }
+
+    fn remove(&mut self, handle: Handle) -> Option<Waiting> {
+        let waiting = self.get(handle)?;
+        self.entries.get_mut(handle.slot as usize)?.1 = None;
+        self.free.push(handle.slot);
+        self.due.remove(&(waiting.due, handle.slot));
+        if self.of_call(waiting.guid, waiting.leg) == Some(handle) {
+            self.by_call.remove(&(waiting.guid, waiting.leg));
+        }
+        Some(waiting)
+    }
+
+    fn next_due(&self, now: Time) -> Option<Handle> {
+        let (&(due, slot), &generation) = self.due.first_key_value()?;
+        (due <= now).then_some(Handle { slot, generation })
+    }
+
+    /// Calls whose request the central node may know of without this node having said how it ended.
+    pub fn asked(&self) -> impl Iterator<Item = (Guid, Leg)> {
+        self.by_call.keys().copied()
+    }
+}
+
+impl Node {
+    pub(super) fn ask(&mut self, now: Time, guid: Guid, leg: Leg, charge: Charge) {
+        let key = self.key(guid, leg);
+        if let Some(ccb) = self.calls.ledger().get(&key) {
+            // Asked again, for a call that is up (R26).
+            let admission = ccb.admission;
+            return self.actions.push_back(Action::Decided(guid, leg, Decision::Admitted(admission)));
+        }
+        if self.requests.of_call(guid, leg).is_some() {
+            return;
+        }
+        if self.calls.ledger().is_full() {
+            let scope = charge.scopes().next().unwrap_or(ScopeId::NONE);
+            let denial = Denial { scope, cause: Cause::Full, used: 0, limit: 0 };
+            return self.actions.push_back(Action::Decided(guid, leg, Decision::Refused(denial)));
+        }
+        if charge.class == Class::Emergency {
+            return self.decide_alone(now, guid, leg, charge, Admission::Emergency);
+        }
+        if !self.link.has_session() {
+            return self.decide_alone(now, guid, leg, charge, Admission::Disconnected);
+        }
+        let waiting = Waiting { guid, leg, charge, state: State::New, due: now + self.settings.decide_within };
+        match self.requests.insert(waiting) {
+            Some(handle) => self.send(ToCentral::Ask(Request { handle, guid, leg, charge })),
+            None => self.decide_alone(now, guid, leg, charge, Admission::Deadline),
+        }
+    }
+
+    pub(super) fn change(&mut self, now: Time, guid: Guid, leg: Leg, charge: Charge) {
+        let Some(told) = self.told(guid, leg) else { return };
+        if charge.class == Class::Emergency || told.charge == charge {
+            return self.change_decided(now, guid, leg, charge, Ok(()));
+        }
+        if !self.link.has_session() {
+            let decision = self.alone(&charge, true);
+            return self.change_decided(now, guid, leg, charge, decision);
+        }
+        let waiting = Waiting { guid, leg, charge, state: State::Change, due: now + self.settings.decide_within };
+        let scope = charge.scopes().next().unwrap_or(ScopeId::NONE);
+        let busy = Denial { scope, cause: Cause::Full, used: 0, limit: 0 };
+        if self.requests.of_call(guid, leg).is_some() {
+            return self.actions.push_back(Action::Changed(guid, leg, Decision::Refused(busy)));
+        }
+        match self.requests.insert(waiting) {
+            Some(handle) => self.send(ToCentral::Modify(Request { handle, guid, leg, charge })),
+            None => self.actions.push_back(Action::Changed(guid, leg, Decision::Refused(busy))),
+        }
+    }
+
+    pub(super) fn end(&mut self, now: Time, guid: Guid, leg: Leg) {
+        let asked = self.requests.of_call(guid, leg);
+        if let Some(handle) = asked {
+            self.requests.give_up(handle, now + self.settings.expire_after);
+        }
+        let key = self.key(guid, leg);
+        if self.calls.release(&key) || asked.is_some() {
+            self.report(now, Report::Release(guid, leg));
+        }
+    }
+
+    /// An answer: to a request that waits, or to one that was given up, which is then over.
+    pub(super) fn replied(&mut self, now: Time, handle: Handle, guid: Guid, leg: Leg, answer: Answer) {
+        let waiting = self.requests.get(handle).filter(|waiting| (waiting.guid, waiting.leg) == (guid, leg));
+        let Some(waiting) = waiting else {
+            // Nobody knows of it: a grant must not stay (R27).
+            self.counts.late += 1;
+            if answer == Answer::Granted && self.told(guid, leg).is_none() && self.requests.of_call(guid, leg).is_none() {
+                self.report(now, Report::Release(guid, leg));
+            }
+            return;
+        };
+        self.requests.remove(handle);
+        match (waiting.state, answer) {
+            // How it ended was reported when it was given up.
+            (State::GivenUp, _) => self.counts.late += 1,
+            (State::New, Answer::Granted) => {
+                self.counts.granted += 1;
+                self.put(now, guid, leg, waiting.charge, Admission::Granted);
+                self.actions.push_back(Action::Decided(guid, leg, Decision::Admitted(Admission::Granted)));
+            }
+            (State::New, Answer::Denied(denial)) => {
+                self.counts.denied += 1;
+                self.actions.push_back(Action::Decided(guid, leg, Decision::Refused(denial)));
+            }
+            (State::New, Answer::Learning) => self.decide_alone(now, guid, leg, waiting.charge, Admission::Learning),
+            (State::Change, Answer::Granted) => self.change_applied(now, guid, leg, waiting.charge),
+            (State::Change, Answer::Denied(denial)) => {
+                self.actions.push_back(Action::Changed(guid, leg, Decision::Refused(denial)));
+            }
+            (State::Change, Answer::Learning) => {
+                let decision = self.alone(&waiting.charge, false);
+                self.change_decided(now, guid, leg, waiting.charge, decision);
+            }
+        }
+    }
+
+    /// Requests whose time is up: decided now, or forgotten.
+    pub(super) fn requests_due(&mut self, now: Time) {
+        while let Some(handle) = self.requests.next_due(now) {
+            let Some(waiting) = self.requests.get(handle) else { return };
+            let Waiting { guid, leg, charge, state, .. } = waiting;
+            if state == State::GivenUp {
+                self.requests.remove(handle);
+                continue;
+            }
+            self.counts.overdue += 1;
+            let until = waiting.due + self.settings.expire_after.saturating_sub(self.settings.decide_within);
+            self.requests.give_up(handle, until);
+            match state {
+                State::Change => {
+                    let decision = self.alone(&charge, false);
+                    self.change_decided(now, guid, leg, charge, decision);
+                }
+                _ => self.decide_alone(now, guid, leg, charge, Admission::Deadline),
+            }
+        }
+    }
+
+    /// Contact is lost: whoever waits is decided about now.
+    pub(super) fn decide_all(&mut self, now: Time) {
+        let waiting: Vec<Handle> = self.requests.by_call.values().copied().collect();
+        for handle in waiting {
+            let Some(Waiting { guid, leg, charge, state, .. }) = self.requests.remove(handle) else { continue };
+            match state {
+                State::New => self.decide_alone(now, guid, leg, charge, Admission::Disconnected),
+                State::Change => {
+                    let decision = self.alone(&charge, true);
+                    self.change_decided(now, guid, leg, charge, decision);
+                }
+                State::GivenUp => {}
+            }
+        }
+        // Answers of the session that is over will not be listened to.
+        self.requests = Requests::new(self.settings.requests_max);
+    }
+
+    fn decide_alone(&mut self, now: Time, guid: Guid, leg: Leg, charge: Charge, admission: Admission) {
+        match self.alone(&charge, admission == Admission::Disconnected) {
+            Ok(()) => {
+                self.counts.local += 1;
+                self.put(now, guid, leg, charge, admission);
+                self.actions.push_back(Action::Decided(guid, leg, Decision::Admitted(admission)));
+                self.report(now, Report::Fact(Told { guid, leg, charge, admission }));
+            }
+            Err(denial) => {
+                self.counts.refused += 1;
+                self.actions.push_back(Action::Decided(guid, leg, Decision::Refused(denial)));
+                self.report(now, Report::Release(guid, leg));
+            }
+        }
+    }
+
+    /// A change that was decided here; the central node may have decided otherwise, and is told how it is.
+    fn change_decided(&mut self, now: Time, guid: Guid, leg: Leg, charge: Charge, decision: Result<(), Denial>) {
+        match decision {
+            Ok(()) => self.change_applied(now, guid, leg, charge),
+            Err(denial) => self.actions.push_back(Action::Changed(guid, leg, Decision::Refused(denial))),
+        }
+        if let Some(told) = self.told(guid, leg) {
+            self.report(now, Report::Fact(told));
+        }
+    }
+
+    fn change_applied(&mut self, now: Time, guid: Guid, leg: Leg, charge: Charge) {
+        let Some(told) = self.told(guid, leg) else { return };
+        self.put(now, guid, leg, charge, told.admission);
+        self.actions.push_back(Action::Changed(guid, leg, Decision::Admitted(told.admission)));
+    }
+}

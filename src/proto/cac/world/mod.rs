@@ -1,0 +1,456 @@
+//! A cluster under virtual time: the machines that ship, gateways and a central node, over links that lose, duplicate, delay and are
+//! cut, with nodes that die, come back and stand still. What must always hold is checked after each step; when all is well again for
+//! some seconds, both ends must agree about every call (I1 to I16).
+
+mod random;
+mod scripts;
+
+use super::central::{self, Central, LinkId};
+use super::charge::{Charge, Class, Direction, Guid, Key, Leg, ScId};
+use super::ledger::Admission;
+use super::limits::{Amount, Limits};
+use super::message::{Answer, Framed, ToCentral, ToNode, Told};
+use super::node::{self, Decision, Node};
+use super::policy::Policy;
+use super::scope::{Kind, Scope, ScopeId, Tree};
+use crate::proto::base::{Rng, Time};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The pool all calls count in.
+const POOL: ScopeId = ScopeId(0);
+/// Reports a gateway keeps.
+const REPORTS_MAX: usize = 500;
+/// Between two ends of a link.
+const DELAY: Duration = Duration::from_micros(300);
+
+/// What is on its way.
+#[derive(Clone, Debug)]
+enum Packet {
+    ToCentral(usize, LinkId, Framed<ToCentral>),
+    ToNode(usize, LinkId, Framed<ToNode>),
+    Connected(usize, LinkId),
+    Closed(usize, LinkId),
+    NewCall(usize),
+    EndCall(usize, u32, Guid, Leg),
+}
+
+/// What links do to messages, in parts per million.
+#[derive(Clone, Copy, Default, Debug)]
+struct Weather {
+    lost: u32,
+    twice: u32,
+    late: u32,
+}
+
+/// One gateway.
+struct Gateway {
+    node: Option<Node>,
+    incarnation: u32,
+    link: Option<LinkId>,
+    cut: bool,
+    paused: bool,
+    asked: BTreeMap<(Guid, Leg), Time>,
+    calls: u64,
+}
+
+struct World {
+    seed: u64,
+    now: Time,
+    rng: Rng,
+    tree: Arc<Tree>,
+    limits: Vec<Limits>,
+    policy: Policy,
+    gateways: Vec<Gateway>,
+    central: Option<Central>,
+    central_paused: bool,
+    epoch: u64,
+    weather: Weather,
+    packets: BTreeMap<(Time, u64), Packet>,
+    sequence: u64,
+    links: u64,
+    /// New calls of each gateway come so far apart; `None`: none come.
+    calls_every: Option<Duration>,
+    calls_last: Duration,
+    emergencies: u32,
+    /// Whether the ends compare what they have from time to time.
+    compares: bool,
+    /// Whether the sum of normal calls may not pass the limit now (I4).
+    strict: bool,
+    notes: Vec<central::Note>,
+    decided: BTreeMap<&'static str, u64>,
+}
+
+impl World {
+    /// `count` gateways that may have `limit` calls together; everything is up and in sync.
+    fn new(seed: u64, count: usize, limit: u32, policy: Policy) -> World {
+        World::with(seed, count, limit, policy, true)
+    }
+
+    /// The same; without `compares` both ends must agree by the other rules alone.
+    fn with(seed: u64, count: usize, limit: u32, policy: Policy, compares: bool) -> World {
+        let scopes = vec![
+            Scope::new(Kind::Pool, "carrier"),
+            Scope::new(Kind::TrunkGroup, "north").under(POOL),
+            Scope::new(Kind::TrunkGroup, "south").under(POOL),
+        ];
+        let gateway = || Gateway { node: None, incarnation: 0, link: None, cut: false, paused: false, asked: BTreeMap::new(), calls: 0 };
+        let mut world = World {
+            seed,
+            now: Time::from_millis(1_000),
+            rng: Rng::new(seed),
+            tree: Arc::new(Tree::new(scopes).unwrap()),
+            limits: vec![Limits::of_calls(limit)],
+            policy,
+            gateways: (0..count).map(|_| gateway()).collect(),
+            central: None,
+            central_paused: false,
+            epoch: 0,
+            weather: Weather::default(),
+            packets: BTreeMap::new(),
+            sequence: 0,
+            links: 0,
+            calls_every: None,
+            calls_last: Duration::from_secs(2),
+            emergencies: 0,
+            compares,
+            strict: policy == Policy::HoldLast || policy == Policy::Closed,
+            notes: Vec::new(),
+            decided: BTreeMap::new(),
+        };
+        world.start_central();
+        (0..count).for_each(|place| world.start(place, Vec::new()));
+        world.run(Duration::from_secs(1));
+        assert!(world.all_in_sync(), "seed {seed}");
+        world
+    }
+
+    fn sc(place: usize) -> ScId {
+        ScId(place as u32 + 1)
+    }
+
+    fn start_central(&mut self) {
+        self.epoch += 1;
+        let expected = (0..self.gateways.len()).map(World::sc).collect();
+        let settings = central::Settings::new(self.epoch, expected);
+        let policies = vec![self.policy; self.tree.len()];
+        self.central = Some(Central::new(self.now, settings, self.tree.clone(), self.limits.clone(), policies));
+    }
+
+    /// The central node dies: its connections are gone with it.
+    fn kill_central(&mut self) {
+        self.central = None;
+        for place in 0..self.gateways.len() {
+            self.unlink(place, DELAY);
+        }
+    }
+
+    /// A gateway begins a life with these calls up.
+    fn start(&mut self, place: usize, saved: Vec<Told>) {
+        self.gateways[place].incarnation += 1;
+        let mut settings = node::Settings::new(World::sc(place), self.gateways[place].incarnation);
+        settings.nodes = self.gateways.len() as u32;
+        settings.reports_max = REPORTS_MAX;
+        if !self.compares {
+            settings.compare_every = Duration::from_secs(86_400);
+        }
+        let policies = vec![self.policy; self.tree.len()];
+        let mut node = Node::new(self.now, settings, self.tree.clone(), self.limits.clone(), policies);
+        node.restore(self.now, saved.iter().copied());
+        self.gateways[place].node = Some(node);
+        let ending = if self.calls_every.is_some() { saved } else { Vec::new() };
+        for told in ending {
+            let ends = self.rng.duration(Duration::from_millis(100), self.calls_last * 2);
+            self.push(ends, Packet::EndCall(place, self.gateways[place].incarnation, told.guid, told.leg));
+        }
+        self.step_node(place, node::Event::Time);
+    }
+
+    /// A gateway dies: what it had up.
+    fn kill(&mut self, place: usize) -> Vec<Told> {
+        self.unlink(place, DELAY);
+        self.gateways[place].asked.clear();
+        self.gateways[place].node.take().map_or(Vec::new(), |node| World::told(&node))
+    }
+
+    fn told(node: &Node) -> Vec<Told> {
+        let told = |(key, ccb): (&Key, &super::Ccb)| Told { guid: key.guid, leg: key.leg, charge: ccb.charge, admission: ccb.admission };
+        node.calls().ledger().iter().map(told).collect()
+    }
+
+    fn unlink(&mut self, place: usize, after: Duration) {
+        if let Some(link) = self.gateways[place].link.take() {
+            self.push(after, Packet::Closed(place, link));
+        }
+    }
+
+    fn push(&mut self, after: Duration, packet: Packet) {
+        self.sequence += 1;
+        self.packets.insert((self.now + after, self.sequence), packet);
+    }
+
+    /// A message, as the weather is.
+    fn mail(&mut self, place: usize, packet: Packet) {
+        if self.gateways[place].cut || self.rng.chance(self.weather.lost) {
+            return;
+        }
+        let copies = 1 + u64::from(self.rng.chance(self.weather.twice));
+        for _ in 0..copies {
+            let late = self.rng.chance(self.weather.late);
+            let after = if late { self.rng.duration(DELAY, Duration::from_millis(400)) } else { DELAY };
+            self.push(after, packet.clone());
+        }
+    }
+
+    /// Goes on for so long.
+    fn run(&mut self, time: Duration) {
+        let end = self.now + time;
+        loop {
+            let packet = self.packets.first_key_value().map_or(Time::NEVER, |(&(at, _), _)| at);
+            let nodes = self.gateways.iter().filter(|gateway| !gateway.paused).filter_map(|gateway| gateway.node.as_ref());
+            let central = self.central.as_ref().filter(|_| !self.central_paused).map_or(Time::NEVER, Central::deadline);
+            let deadline = nodes.map(Node::deadline).min().unwrap_or(Time::NEVER).min(central);
+            let next = packet.min(deadline);
+            if next > end {
+                self.now = end;
+                return;
+            }
+            self.now = self.now.max(next);
+            if packet <= deadline {
+                let (_, packet) = self.packets.pop_first().expect("a packet");
+                self.deliver(packet);
+            } else {
+                for place in 0..self.gateways.len() {
+                    self.step_node(place, node::Event::Time);
+                }
+                self.step_central(central::Event::Time);
+            }
+            self.check();
+        }
+    }
+
+    fn deliver(&mut self, packet: Packet) {
+        match packet {
+            Packet::ToCentral(place, link, framed) => match (self.central_paused, self.gateways[place].cut) {
+                // It waits in a buffer, and comes when the central node goes on.
+                (true, _) => self.push(Duration::from_millis(50), Packet::ToCentral(place, link, framed)),
+                (false, true) => {}
+                (false, false) => self.step_central(central::Event::Received(link, framed)),
+            },
+            Packet::ToNode(place, link, framed) => {
+                if self.gateways[place].paused {
+                    return self.push(Duration::from_millis(50), Packet::ToNode(place, link, framed));
+                }
+                if self.gateways[place].link == Some(link) && !self.gateways[place].cut {
+                    self.step_node(place, node::Event::Received(framed));
+                }
+            }
+            Packet::Connected(place, link) => {
+                if self.central.is_none() || self.gateways[place].cut || self.gateways[place].node.is_none() {
+                    return self.step_node(place, node::Event::LinkDown);
+                }
+                if self.central_paused {
+                    return self.push(Duration::from_millis(50), Packet::Connected(place, link));
+                }
+                if self.gateways[place].link != Some(link) {
+                    return;
+                }
+                self.step_central(central::Event::LinkUp(link, World::sc(place)));
+                self.step_node(place, node::Event::LinkUp);
+            }
+            Packet::Closed(place, link) => {
+                if self.central_paused || self.gateways[place].paused {
+                    return self.push(Duration::from_millis(50), Packet::Closed(place, link));
+                }
+                self.step_central(central::Event::LinkDown(link));
+                if self.gateways[place].link.is_none_or(|current| current == link) {
+                    self.gateways[place].link = None;
+                    self.step_node(place, node::Event::LinkDown);
+                }
+            }
+            Packet::NewCall(place) => self.new_call(place),
+            Packet::EndCall(place, incarnation, guid, leg) => {
+                if self.gateways[place].paused {
+                    return self.push(Duration::from_millis(50), Packet::EndCall(place, incarnation, guid, leg));
+                }
+                if self.gateways[place].incarnation == incarnation {
+                    self.gateways[place].asked.remove(&(guid, leg));
+                    self.step_node(place, node::Event::End(guid, leg));
+                }
+            }
+        }
+    }
+
+    fn begin_calls(&mut self, every: Duration) {
+        self.calls_every = Some(every);
+        (0..self.gateways.len()).for_each(|place| self.push(every, Packet::NewCall(place)));
+    }
+
+    fn new_call(&mut self, place: usize) {
+        let Some(every) = self.calls_every else { return };
+        let pause = self.rng.duration(Duration::ZERO, every * 2);
+        self.push(pause, Packet::NewCall(place));
+        if self.gateways[place].paused || self.gateways[place].node.is_none() {
+            return;
+        }
+        let group = ScopeId(1 + self.rng.below(2) as u16);
+        let (leg, direction) = [(Leg::Ingress, Direction::Inbound), (Leg::Egress, Direction::Outbound)][self.rng.below(2) as usize];
+        let class = if self.rng.chance(self.emergencies) { Class::Emergency } else { Class::Normal };
+        let charge = self.tree.charge(group, None, Charge::new(direction, class, 80));
+        let guid = self.guid(place);
+        self.ask(place, guid, leg, charge);
+        let ends = self.rng.duration(Duration::from_millis(1), self.calls_last * 2);
+        self.push(ends, Packet::EndCall(place, self.gateways[place].incarnation, guid, leg));
+        if self.rng.chance(200_000) {
+            self.step_node(place, node::Event::Change(guid, leg, charge.with_kbits(64)));
+        }
+    }
+
+    fn guid(&mut self, place: usize) -> Guid {
+        let gateway = &mut self.gateways[place];
+        gateway.calls += 1;
+        Guid { sc: World::sc(place).0, incarnation: gateway.incarnation, number: gateway.calls }
+    }
+
+    fn ask(&mut self, place: usize, guid: Guid, leg: Leg, charge: Charge) {
+        self.gateways[place].asked.insert((guid, leg), self.now);
+        self.step_node(place, node::Event::Ask(guid, leg, charge));
+    }
+
+    fn step_node(&mut self, place: usize, event: node::Event) {
+        let now = self.now;
+        if self.gateways[place].paused {
+            return;
+        }
+        let Some(node) = self.gateways[place].node.as_mut() else { return };
+        node.step(now, event);
+        while let Some(action) = self.gateways[place].node.as_mut().and_then(Node::poll) {
+            match action {
+                node::Action::Connect => {
+                    self.links += 1;
+                    let link = LinkId(self.links);
+                    self.gateways[place].link = Some(link);
+                    self.push(DELAY, Packet::Connected(place, link));
+                }
+                node::Action::Disconnect => self.unlink(place, DELAY),
+                node::Action::Send(framed) => {
+                    if let Some(link) = self.gateways[place].link {
+                        self.mail(place, Packet::ToCentral(place, link, framed));
+                    }
+                }
+                node::Action::Decided(guid, leg, decision) => {
+                    // I10: exactly one decision for each request.
+                    let asked = self.gateways[place].asked.remove(&(guid, leg));
+                    assert!(asked.is_some(), "seed {}: decided twice: {guid} {leg:?}", self.seed);
+                    let what = match decision {
+                        Decision::Admitted(Admission::Granted) => "granted",
+                        Decision::Admitted(_) => "local",
+                        Decision::Refused(_) => "refused",
+                    };
+                    *self.decided.entry(what).or_default() += 1;
+                }
+                node::Action::Changed(..) | node::Action::Note(_) => {}
+            }
+        }
+    }
+
+    fn step_central(&mut self, event: central::Event) {
+        let now = self.now;
+        if self.central_paused {
+            return;
+        }
+        let Some(central) = self.central.as_mut() else { return };
+        let before = central.authority().ledger().len();
+        central.step(now, event);
+        let grew = central.authority().ledger().len() > before;
+        while let Some(action) = self.central.as_mut().and_then(Central::poll) {
+            match action {
+                central::Action::Send(link, framed) => {
+                    if grew && let ToNode::Reply { answer: Answer::Granted, .. } = &framed.message {
+                        self.check_grant();
+                    }
+                    if let Some(place) = self.gateways.iter().position(|gateway| gateway.link == Some(link)) {
+                        self.mail(place, Packet::ToNode(place, link, framed));
+                    }
+                }
+                central::Action::Close(link) => {
+                    if let Some(place) = self.gateways.iter().position(|gateway| gateway.link == Some(link)) {
+                        self.unlink(place, DELAY);
+                    }
+                }
+                central::Action::Note(note) => self.notes.push(note),
+            }
+        }
+    }
+
+    /// I3: with what was just granted, no scope has more ordinary calls than it may have.
+    fn check_grant(&self) {
+        let Some(central) = &self.central else { return };
+        let used = central.authority().ledger().used(POOL);
+        assert!(used.get(Amount::Normal) <= self.limits[0].calls, "seed {}: granted beyond the limit: {used:?}", self.seed);
+    }
+
+    /// Normal calls that are up in all gateways.
+    fn live(&self) -> u32 {
+        let nodes = self.gateways.iter().filter_map(|gateway| gateway.node.as_ref());
+        nodes.map(|node| node.calls().ledger().used(POOL).get(Amount::Normal)).sum()
+    }
+
+    fn all_in_sync(&self) -> bool {
+        self.gateways.iter().all(|gateway| gateway.node.as_ref().is_some_and(Node::is_in_sync))
+    }
+
+    /// What holds after each step.
+    fn check(&self) {
+        let seed = self.seed;
+        // Counting anew costs more than all else.
+        let audited = self.sequence.is_multiple_of(64);
+        for gateway in &self.gateways {
+            let Some(node) = &gateway.node else { continue };
+            assert!(!audited || node.calls().ledger().audit(), "seed {seed}: I7 at a node");
+            let (requests, reports) = node.queued();
+            assert!(requests <= 16_384 && reports <= REPORTS_MAX, "seed {seed}: I14");
+            for (call, &asked) in gateway.asked.iter().filter(|_| !gateway.paused) {
+                assert!(self.now.since(asked) <= Duration::from_millis(250), "seed {seed}: I10: {call:?} waits");
+            }
+        }
+        if let Some(central) = &self.central {
+            assert!(!audited || central.authority().ledger().audit(), "seed {seed}: I7 at the central node");
+        }
+        if self.strict {
+            assert!(self.live() <= self.limits[0].calls, "seed {seed}: I4: {} calls are up", self.live());
+        }
+    }
+
+    /// Nothing goes wrong any more and no call begins; some seconds later both ends have the same calls (I1, I2).
+    fn settle(&mut self) {
+        self.weather = Weather::default();
+        self.calls_every = None;
+        self.central_paused = false;
+        if self.central.is_none() {
+            self.start_central();
+        }
+        for place in 0..self.gateways.len() {
+            self.gateways[place].cut = false;
+            self.gateways[place].paused = false;
+            if self.gateways[place].node.is_none() {
+                self.start(place, Vec::new());
+            }
+        }
+        self.run(Duration::from_secs(10));
+        assert!(self.all_in_sync(), "seed {}: not in sync", self.seed);
+        self.compare();
+    }
+
+    fn compare(&self) {
+        let central = self.central.as_ref().expect("a central node");
+        let there: BTreeMap<Key, Charge> = central.authority().ledger().iter().map(|(key, ccb)| (*key, ccb.charge)).collect();
+        let nodes = self.gateways.iter().filter_map(|gateway| gateway.node.as_ref());
+        let here: BTreeMap<Key, Charge> =
+            nodes.flat_map(|node| node.calls().ledger().iter()).map(|(key, ccb)| (*key, ccb.charge)).collect();
+        let leaked: Vec<_> = there.iter().filter(|(key, charge)| here.get(key) != Some(charge)).collect();
+        let lacking: Vec<_> = here.keys().filter(|key| !there.contains_key(key)).collect();
+        assert!(leaked.is_empty() && lacking.is_empty(), "seed {}: I1: {leaked:?} {lacking:?}", self.seed);
+    }
+}

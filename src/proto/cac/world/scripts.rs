@@ -1,0 +1,389 @@
+//! One story at a time: what operators would try first.
+
+use super::super::central::Note;
+use super::super::message::{Header, Refusal};
+use super::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+impl World {
+    fn charge(&self, class: Class) -> Charge {
+        self.tree.charge(ScopeId(1), None, Charge::new(Direction::Inbound, class, 80))
+    }
+
+    /// So many calls at `place` that stay up.
+    fn calls(&mut self, place: usize, count: u32) -> Vec<Guid> {
+        let charge = self.charge(Class::Normal);
+        let guids: Vec<Guid> = (0..count).map(|_| self.guid(place)).collect();
+        guids.iter().for_each(|&guid| self.ask(place, guid, Leg::Ingress, charge));
+        guids
+    }
+
+    fn counted(&self) -> u32 {
+        self.central.as_ref().map_or(0, |central| central.authority().ledger().used(POOL).get(Amount::Calls))
+    }
+
+    fn decided(&self, what: &str) -> u64 {
+        self.decided.get(what).copied().unwrap_or(0)
+    }
+
+    fn up(&self, place: usize) -> usize {
+        self.gateways[place].node.as_ref().map_or(0, |node| node.calls().ledger().len())
+    }
+}
+
+/// Must hold 1: forty at once at three gateways, ten get in, and nobody was admitted without the authority.
+#[test]
+fn ten_places_are_given_ten_times() {
+    for seed in 0..20 {
+        let mut world = World::new(seed, 3, 10, Policy::Open);
+        world.weather.late = if seed % 2 == 0 { 0 } else { 300_000 };
+        (0..40).for_each(|call| drop(world.calls(call % 3, 1)));
+        world.run(SECOND);
+        let total = world.decided("granted") + world.decided("local") + world.decided("refused");
+        assert_eq!(total, 40, "seed {seed}");
+        assert!(world.decided("granted") <= 10);
+        if world.weather.late == 0 {
+            assert_eq!((world.decided("granted"), world.decided("local"), world.decided("refused")), (10, 0, 30));
+        }
+        world.settle();
+    }
+}
+
+/// Must hold 2, R9: a gateway is gone; 30 s later the others have its places.
+#[test]
+fn the_places_of_a_dead_gateway_are_free_after_thirty_seconds() {
+    let mut world = World::new(1, 2, 500, Policy::Open);
+    world.calls(0, 500);
+    world.run(SECOND);
+    assert_eq!(world.counted(), 500);
+    world.kill(0);
+    world.run(29 * SECOND);
+    world.calls(1, 1);
+    world.run(SECOND / 2);
+    assert_eq!((world.counted(), world.decided("refused")), (500, 1));
+    world.run(2 * SECOND);
+    assert_eq!(world.counted(), 0);
+    world.calls(1, 3);
+    world.run(SECOND);
+    assert_eq!(world.counted(), 3);
+    assert!(world.notes.contains(&Note::Forgotten(World::sc(0), 500)), "{:?}", world.notes);
+}
+
+/// Must hold 2, R10, R12: it is back before; its calls are free when its sync is complete, not before.
+#[test]
+fn a_restarted_gateway_frees_its_old_calls_when_it_has_told_all() {
+    for (percent, kept) in [(0, 0), (90, 450), (100, 500)] {
+        let mut world = World::new(2, 2, 500, Policy::Open);
+        world.calls_last = Duration::from_secs(3600);
+        world.calls(0, 500);
+        world.run(SECOND);
+        let mut saved = world.kill(0);
+        saved.truncate(500 * percent / 100);
+        world.run(10 * SECOND);
+        assert_eq!(world.counted(), 500, "{percent} %");
+        world.start(0, saved);
+        world.run(SECOND);
+        assert_eq!((world.counted(), world.up(0)), (kept, kept as usize), "{percent} %");
+        world.compare();
+    }
+}
+
+/// Must hold 2: the link is cut for 10 s, the process lives: nothing is lost, nothing counted twice.
+#[test]
+fn a_cut_link_loses_nothing_and_counts_nothing_twice() {
+    let mut world = World::new(3, 2, 100, Policy::Open);
+    let calls = world.calls(0, 50);
+    world.run(SECOND);
+    world.gateways[0].cut = true;
+    world.run(5 * SECOND);
+    world.calls(0, 20);
+    calls.iter().take(10).for_each(|&guid| world.step_node(0, node::Event::End(guid, Leg::Ingress)));
+    world.run(5 * SECOND);
+    assert_eq!((world.counted(), world.up(0), world.decided("local")), (50, 60, 20));
+    world.gateways[0].cut = false;
+    world.run(5 * SECOND);
+    assert_eq!(world.counted(), 60);
+    world.compare();
+}
+
+/// Must hold 3, R13: without the central node all are taken, and counted afterwards.
+#[test]
+fn without_the_central_node_all_calls_are_taken_and_counted_later() {
+    let mut world = World::new(4, 3, 10, Policy::Open);
+    world.calls(0, 10);
+    world.run(SECOND);
+    world.kill_central();
+    world.run(SECOND);
+    (0..3).for_each(|place| drop(world.calls(place, 20)));
+    world.run(60 * SECOND);
+    assert_eq!((world.decided("local"), world.decided("refused")), (60, 0));
+    world.start_central();
+    world.run(10 * SECOND);
+    assert_eq!(world.counted(), 70);
+    world.compare();
+    // No call is cut, and no new one taken, until there is room again (R21).
+    world.calls(1, 1);
+    world.run(SECOND);
+    assert_eq!((world.counted(), world.decided("refused")), (70, 1));
+}
+
+/// Must hold 3, R40, R41: under hold-last what ends may be replaced, and no more.
+#[test]
+fn under_hold_last_a_lone_gateway_replaces_its_calls_one_for_one() {
+    let mut world = World::new(5, 3, 10, Policy::HoldLast);
+    let calls = world.calls(0, 4);
+    world.calls(1, 6);
+    world.run(SECOND);
+    world.gateways[0].cut = true;
+    world.run(60 * SECOND);
+    world.calls(0, 2);
+    assert_eq!(world.decided("refused"), 2);
+    calls.iter().take(3).for_each(|&guid| world.step_node(0, node::Event::End(guid, Leg::Ingress)));
+    world.calls(0, 5);
+    assert_eq!((world.up(0), world.decided("local")), (4, 3));
+    // The others get nothing of it, however long it is away.
+    world.calls(2, 3);
+    world.run(SECOND);
+    assert_eq!((world.live(), world.up(2)), (10, 0));
+    // But for ten minutes at most.
+    world.run(600 * SECOND);
+    assert_eq!(world.counted(), 6);
+}
+
+/// R40: an equal part, or none.
+#[test]
+fn share_and_closed_take_their_part_and_nothing() {
+    for (policy, taken) in [(Policy::Share, 3), (Policy::Closed, 0)] {
+        let mut world = World::new(6, 3, 10, policy);
+        world.kill_central();
+        world.run(SECOND);
+        world.strict = true;
+        (0..3).for_each(|place| drop(world.calls(place, 10)));
+        world.run(SECOND);
+        assert_eq!((0..3).map(|place| world.up(place)).collect::<Vec<_>>(), [taken; 3], "{policy:?}");
+        world.settle();
+    }
+}
+
+/// I11: emergency calls pass, with and without the authority, and are counted.
+#[test]
+fn emergency_calls_pass_whatever_happens() {
+    let mut world = World::new(7, 2, 0, Policy::Closed);
+    let emergency = world.charge(Class::Emergency);
+    let call = |world: &mut World| {
+        let guid = world.guid(0);
+        world.ask(0, guid, Leg::Egress, emergency);
+        world.run(SECOND);
+    };
+    call(&mut world);
+    world.gateways[0].cut = true;
+    world.run(2 * SECOND);
+    call(&mut world);
+    world.gateways[0].cut = false;
+    world.run(5 * SECOND);
+    assert_eq!((world.decided("local"), world.counted()), (2, 2));
+    world.compare();
+}
+
+/// R39, I10: the central node stands still; a call waits for a quarter of a second.
+#[test]
+fn no_call_waits_for_a_central_node_that_stands_still() {
+    let mut world = World::new(8, 2, 100, Policy::Open);
+    world.central_paused = true;
+    world.calls(0, 5);
+    world.run(Duration::from_millis(249));
+    assert_eq!(world.decided("local"), 0);
+    world.run(Duration::from_millis(1));
+    assert_eq!(world.decided("local"), 5);
+    world.run(Duration::from_secs(4));
+    world.settle();
+    assert_eq!(world.counted(), 5);
+}
+
+/// R5, R27: a call that was refused for want of an answer is not counted when the answer comes after all.
+#[test]
+fn a_grant_that_comes_too_late_is_given_back() {
+    let mut world = World::new(9, 2, 100, Policy::Closed);
+    world.central_paused = true;
+    world.calls(0, 5);
+    world.run(Duration::from_millis(500));
+    world.central_paused = false;
+    world.run(Duration::from_secs(2));
+    assert_eq!((world.decided("refused"), world.counted(), world.up(0)), (5, 0, 0));
+    assert!(world.is_calm());
+}
+
+impl World {
+    fn is_calm(&self) -> bool {
+        self.gateways.iter().filter_map(|gateway| gateway.node.as_ref()).all(|node| node.queued().1 == 0)
+    }
+}
+
+/// R32: a new central node grants nothing before it knows what is up.
+#[test]
+fn a_new_central_node_learns_before_it_grants() {
+    let mut world = World::new(10, 3, 10, Policy::Closed);
+    world.calls(0, 6);
+    world.calls(1, 4);
+    world.run(SECOND);
+    world.kill_central();
+    world.gateways[1].cut = true;
+    world.run(SECOND);
+    world.start_central();
+    world.run(3 * SECOND);
+    assert!(world.central.as_ref().is_some_and(|central| !central.is_active()));
+    world.calls(0, 1);
+    world.run(SECOND);
+    assert_eq!((world.up(0), world.decided("refused")), (6, 1));
+    world.gateways[1].cut = false;
+    world.run(5 * SECOND);
+    assert!(world.central.as_ref().is_some_and(Central::is_active));
+    assert_eq!(world.counted(), 10);
+}
+
+/// R35: a second node of the same name is refused while the first one answers, and takes its place when it does not.
+#[test]
+fn of_two_nodes_with_one_name_the_living_one_stays() {
+    let mut world = World::new(11, 2, 10, Policy::Open);
+    world.calls(0, 2);
+    world.run(SECOND);
+    let twin = LinkId(900);
+    let hello = |attempt| {
+        let message = ToCentral::Hello { version: 1, attempt, fingerprint: world_fingerprint(), highest_epoch: 0 };
+        Framed { header: Header { sc: World::sc(0), incarnation: 77, ..Header::default() }, message }
+    };
+    world.step_central(central::Event::LinkUp(twin, World::sc(0)));
+    world.step_central(central::Event::Received(twin, hello(1)));
+    world.run(2 * SECOND);
+    assert!(world.notes.contains(&Note::DuplicateId(World::sc(0))), "{:?}", world.notes);
+    assert!(world.all_in_sync() && world.counted() == 2);
+    world.gateways[0].cut = true;
+    world.step_central(central::Event::Received(twin, hello(2)));
+    world.run(Duration::from_millis(900));
+    assert_eq!(world.notes.iter().filter(|note| **note == Note::Joined(World::sc(0))).count(), 2);
+}
+
+fn world_fingerprint() -> u64 {
+    World::new(0, 1, 1, Policy::Open).tree.fingerprint()
+}
+
+/// Nodes that count in other scopes, or speak a version far away, get no session.
+#[test]
+fn a_node_with_another_configuration_is_refused() {
+    let mut world = World::new(12, 1, 10, Policy::Open);
+    let link = LinkId(900);
+    world.step_central(central::Event::LinkUp(link, ScId(50)));
+    for (version, fingerprint, why) in [(1, 4711, Refusal::Configuration), (9, world_fingerprint(), Refusal::Version)] {
+        let message = ToCentral::Hello { version, attempt: 1, fingerprint, highest_epoch: 0 };
+        world.step_central(central::Event::Received(link, Framed { header: Header::default(), message }));
+        assert_eq!(world.notes.last(), Some(&Note::Refused(ScId(50), why)));
+    }
+    assert_eq!(world.central.as_ref().map(Central::missing), Some(0));
+}
+
+/// I12, R30: a sync that is cut in half removes nothing; calls that come in it are not removed by it.
+#[test]
+fn a_sync_that_is_cut_removes_nothing() {
+    let mut world = World::new(13, 2, 5_000, Policy::Open);
+    world.calls_last = Duration::from_secs(3600);
+    world.calls(0, 1_500);
+    world.run(5 * SECOND);
+    assert_eq!(world.counted(), 1_500);
+    let saved = world.kill(0);
+    world.run(SECOND);
+    // Some chunks come, then no more.
+    world.weather.lost = 500_000;
+    world.start(0, saved);
+    for _ in 0..40 {
+        world.run(Duration::from_millis(100));
+        assert!(world.counted() >= 1_500, "{}", world.counted());
+    }
+    world.settle();
+    assert_eq!(world.counted(), 1_500);
+}
+
+/// I13, R25: what comes from an old session, or a second time, changes nothing.
+#[test]
+fn messages_of_an_old_session_change_nothing() {
+    let mut world = World::new(14, 2, 10, Policy::Open);
+    let calls = world.calls(0, 3);
+    world.run(SECOND);
+    let link = world.gateways[0].link.expect("a link");
+    let before = world.central.as_ref().expect("a central node").counts();
+    let release = |header: Header| {
+        let report = super::super::message::Report::Release(calls[0], Leg::Ingress);
+        Framed { header, message: ToCentral::Report { number: 1, report } }
+    };
+    for header in [
+        Header { epoch: 1, session: 99, number: 1_000, ..Header::default() },
+        Header { epoch: 7, session: 1, number: 1_000, ..Header::default() },
+        Header { epoch: 1, session: 1, number: 1, ..Header::default() },
+    ] {
+        world.step_central(central::Event::Received(link, release(header)));
+    }
+    world.step_central(central::Event::Received(
+        LinkId(12_345),
+        release(Header { epoch: 1, session: 1, number: 9_999, ..Header::default() }),
+    ));
+    assert_eq!(world.counted(), 3);
+    assert_eq!(world.central.as_ref().expect("a central node").counts().stale, before.stale + 4);
+}
+
+/// R33, I2: a call that one end lost track of is found by comparing.
+#[test]
+fn what_differs_is_found_and_mended() {
+    let mut world = World::new(15, 2, 100, Policy::Open);
+    world.calls(0, 20);
+    world.run(SECOND);
+    // A fault in memory at the centre: one call too few, one too many.
+    let ghost = Key { sc: World::sc(0), guid: Guid { number: 4711, ..Guid::default() }, leg: Leg::Egress };
+    let charge = world.charge(Class::Normal);
+    let now = world.now;
+    let central = world.central.as_mut().expect("a central node");
+    let lost = *central.authority().ledger().iter().next().expect("a call").0;
+    central.disturb(now, &lost, ghost, charge);
+    world.run(6 * SECOND);
+    world.compare();
+    assert!(world.notes.contains(&Note::Mended(World::sc(0), 1, 0)) || world.notes.contains(&Note::Mended(World::sc(0), 1, 1)));
+}
+
+/// R38, I14: more reports than are kept end the session; the sync of the next one tells all.
+#[test]
+fn a_queue_that_overflows_ends_the_session_and_loses_nothing() {
+    let mut world = World::new(16, 1, 100_000, Policy::Open);
+    world.calls_last = Duration::from_secs(3600);
+    let calls = world.calls(0, 800);
+    world.run(SECOND);
+    // Nothing comes through, but the session is not seen to be dead yet.
+    world.gateways[0].cut = true;
+    calls.iter().take(700).for_each(|&guid| world.step_node(0, node::Event::End(guid, Leg::Ingress)));
+    assert!(!world.all_in_sync());
+    world.settle();
+    assert_eq!(world.counted(), 100);
+}
+
+/// I16, R21.
+#[test]
+fn limits_change_while_calls_are_up() {
+    let mut world = World::new(17, 2, 10, Policy::Open);
+    let calls = world.calls(0, 10);
+    world.run(SECOND);
+    let set = |world: &mut World, calls: u32| {
+        world.limits = vec![Limits::of_calls(calls)];
+        let limits = world.limits.clone();
+        world.central.as_mut().expect("a central node").set_limits(limits);
+    };
+    set(&mut world, 8);
+    world.calls(1, 1);
+    world.run(SECOND);
+    assert_eq!((world.counted(), world.decided("refused")), (10, 1));
+    calls.iter().take(3).for_each(|&guid| world.step_node(0, node::Event::End(guid, Leg::Ingress)));
+    world.calls(1, 3);
+    world.run(SECOND);
+    assert_eq!(world.counted(), 8);
+    set(&mut world, 12);
+    world.calls(1, 9);
+    world.run(SECOND);
+    assert_eq!(world.counted(), 12);
+}
