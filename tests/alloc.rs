@@ -217,6 +217,7 @@ fn bench() -> Bench {
             own_commands: 32,
         },
         times: Times::default(),
+        admission: None,
     };
     let agent = AgentSettings { delete_on_failure: false, ..AgentSettings::at("ca1", AGENT) };
     let mut settings = Settings::new(vec![agent]);

@@ -19,8 +19,8 @@ const EDGES: &[(&str, &[&str])] = &[
     ("aggregate", &["trunk", "base"]),
     ("transaction", &["timer", "base"]),
     ("restart", &["aggregate", "endpoint", "trunk", "base"]),
-    ("plan", &["cas", "aggregate", "endpoint", "overload", "transaction", "package", "codec", "trunk", "base"]),
-    ("mgcp", &["plan", "aggregate", "endpoint", "package", "codec", "trunk", "timer", "base"]),
+    ("plan", &["cac", "cas", "aggregate", "endpoint", "overload", "transaction", "package", "codec", "trunk", "base"]),
+    ("mgcp", &["cac", "plan", "aggregate", "endpoint", "package", "codec", "trunk", "timer", "base"]),
     ("agent", &["codec", "overload", "base"]),
 ];
 
@@ -489,6 +489,23 @@ fn every_requirement_has_one_row() {
         let said = format!("| {status} | {} |", counts.get(status).copied().unwrap_or(0));
         assert!(text.contains(&said), "the table of counts should say {said:?}");
     }
+}
+
+/// Each requirement of admission control has one row: R1 to R48 and I1 to I17.
+#[test]
+fn every_requirement_of_admission_has_one_row() {
+    let text = std::fs::read_to_string(root().join("docs/conformance/cac.md")).expect("the document");
+    let mut rows: BTreeMap<String, usize> = BTreeMap::new();
+    for line in text.lines().filter(|line| line.starts_with("| R") || line.starts_with("| I")) {
+        let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+        assert_eq!(cells.len(), 4, "{line}");
+        *rows.entry(cells[0].to_owned()).or_default() += 1;
+        assert!(["passes", "machines", "later"].contains(&cells[2]), "no such state: {line}");
+        assert!(!cells[1].is_empty() && (cells[2] == "later" || tests_in(cells[3]).next().is_some()), "a test is missing: {line}");
+        assert!(cells[3].len() > 5, "a reason is missing: {line}");
+    }
+    let expected: BTreeMap<_, _> = (1..=48).map(|n| (format!("R{n}"), 1)).chain((1..=17).map(|n| (format!("I{n}"), 1))).collect();
+    assert_eq!(rows, expected);
 }
 
 /// Each requirement has one row in the document, with a status of these, a test where the status asks for one, and the counts are right.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use super::admission;
 use super::defaults::*;
 use super::file::{Findings, Raw};
 use super::plan::{CpuFacts, History, cpu_faults};
@@ -28,6 +29,7 @@ pub(super) fn check(raw: Raw, facts: Option<&CpuFacts>, findings: &mut Findings<
     check_limits(&raw, findings);
     let spans = check_spans(&raw, findings);
     check_cores(&raw.cores, &spans, facts, findings);
+    admission::check(&raw, &spans, findings);
     Config {
         gateway: raw.gateway,
         agents: raw.agents.into_iter().map(|(_, agent)| agent).collect(),
@@ -42,6 +44,8 @@ pub(super) fn check(raw: Raw, facts: Option<&CpuFacts>, findings: &mut Findings<
         limits: raw.limits,
         overload: raw.overload,
         load_control: raw.load_control,
+        cac: raw.cac,
+        scopes: raw.scopes.into_iter().map(|(_, scope)| scope).collect(),
         operator: raw.operator,
         metrics: raw.metrics,
         log: raw.log,

@@ -68,7 +68,7 @@ macro_rules! register {
 /// Calls `$use!` with every section type, in the order of the file: the one list of tables.
 macro_rules! sections {
     ($use:ident) => {
-        $use! { Gateway Agent Dns Cores Transport Xdp SimCard SpanEntry Cas Timers Limits Overload LoadControl Operator Metrics Log }
+        $use! { Gateway Agent Dns Cores Transport Xdp SimCard SpanEntry Cas Timers Limits Overload LoadControl Cac ScopeEntry Operator Metrics Log }
     };
 }
 pub(super) use sections;
@@ -131,6 +131,9 @@ register! {
         pad_responses: bool = false in (); reload
         /// Whether the gateway deletes the connections of a failed span with DLCX of its own.
         dlcx_on_failure: bool = true in (); reload
+        /// The return code of what admission control refuses (`[[scope]]`). `"off"`: 403, and 404 for want of bandwidth (RFC 3435 2.4). A
+        /// code of 500 and more makes many agents take the endpoint out of use.
+        admission_code: Option<u16> = (None) in 400..=599; reload
         /// The names a restart is told by. The fewest wildcard names suit every agent that follows RFC 3435; the others are for
         /// agents that only match what they provisioned.
         rsip_form: RsipForm = (RsipForm::Wildcard) in (); reload
@@ -414,6 +417,70 @@ register! {
         queue_low: u16 = 512 in 0..=4095; reload
     }
 
+    /// Call admission control: whether there is room for a call before it takes a channel.
+    Cac = "cac" {
+        /// `"local"`: the gateway decides by the limits of its `[[scope]]` tables; without any nothing is limited and nothing is spent.
+        /// `"off"`: the tables are there and do nothing. `"cluster"`, one count over several gateways, is not there yet and refused.
+        mode: CacMode = (CacMode::Local) in (); restart
+    }
+
+    /// What calls count in, one table each: a trunk group (channels that lead to the same place), a pool that trunk groups share, a zone
+    /// or a peer of the packet network. A call counts in its trunk group, in the pools above it, and in the zone and the peer with the
+    /// longest prefix of its remote media address; it is admitted when all of them have room. `"off"`: not limited.
+    ScopeEntry = "scope" {
+        /// `"trunk-group"`, `"pool"`, `"zone"` or `"peer"`.
+        kind: ScopeKind = required in (); restart
+        /// Its name, for lists and alarms.
+        name: String = required in &IDENTIFIER; restart
+        /// The pool above a trunk group or a pool; at most two stand above a trunk group.
+        pool: Option<String> = (None) in &IDENTIFIER; restart
+        /// The channels of a trunk group: names of endpoints, or with wildcards, such as `ds/ds1-1/*`. No channel is in two.
+        members: Vec<String> = (Vec::new()) in (0..=1024, &MEMBER); restart
+        /// The addresses of a zone or a peer: `10.1.0.0/16`, `2001:db8::/32`, or one address.
+        prefixes: Vec<String> = (Vec::new()) in (0..=1024, &PREFIX); restart
+        /// Which way calls of a trunk group go, seen from the trunk. `"both"`: as the line was seized; on lines without such signalling
+        /// a connection created with a remote description goes out, another one as `undescribed` says.
+        direction: CallDirection = (CallDirection::Both) in (); restart
+        /// Which way a call goes whose connection is created without a remote description: agents create that of the ingress side first.
+        undescribed: CallSide = (CallSide::In) in (); restart
+        /// What the calls of a trunk group are: `"emergency"` for trunks to emergency services.
+        class: CallClass = (CallClass::Normal) in (); restart
+        /// Calls, both ways together.
+        calls: Option<u32> = (None) in 0..=2_147_483_646; reload
+        /// Calls from the trunk.
+        inbound: Option<u32> = (None) in 0..=2_147_483_646; reload
+        /// Calls to the trunk.
+        outbound: Option<u32> = (None) in 0..=2_147_483_646; reload
+        /// Bandwidth in kbit/s, each call as its packets take it one way: G.711 at 20 ms 80 over IPv4, 88 over IPv6.
+        kbits: Option<u32> = (None) in 0..=2_147_483_646; reload
+        /// New calls a second from the trunk, for ever, and at once. With a rate every new call asks the lead core.
+        inbound_rate: Option<u32> = (None) in 1..=100_000; reload
+        /// See `inbound_rate`.
+        inbound_burst: u32 = 10 in 1..=100_000; reload
+        /// New calls a second to the trunk, for ever, and at once.
+        outbound_rate: Option<u32> = (None) in 1..=100_000; reload
+        /// See `outbound_rate`.
+        outbound_burst: u32 = 10 in 1..=100_000; reload
+        /// Places that calls to the trunk leave free for those from it.
+        reserved_inbound: u32 = 0 in 0..=1_000_000; reload
+        /// Places that calls from the trunk leave free for those to it.
+        reserved_outbound: u32 = 0 in 0..=1_000_000; reload
+        /// Places that normal calls leave free for others.
+        reserved_priority: u32 = 0 in 0..=1_000_000; reload
+        /// Priority calls may use so many percent more places.
+        priority_percent: u32 = 10 in 0..=100; reload
+        /// Emergency calls always pass; with `emergency_limited` they may use so many percent more places.
+        emergency_percent: u32 = 10 in 0..=1000; reload
+        /// And so many more on top.
+        emergency_extra: u32 = 0 in 0..=40_000; reload
+        /// Whether emergency calls are limited at all.
+        emergency_limited: bool = false in (); reload
+        /// A warning stands from so many percent of a limit on, down to `clear_percent`.
+        warn_percent: Option<u32> = (Some(80)) in 1..=100; reload
+        /// See `warn_percent`.
+        clear_percent: u32 = 70 in 0..=99; reload
+    }
+
     /// The Unix socket behind `tollgate show`, `block`, `reload` and the like.
     Operator = "operator" {
         /// Its path. `"auto"`: `$XDG_RUNTIME_DIR/tollgate.sock`, or else `/tmp/tollgate-<uid>/tollgate.sock` in a directory only the
@@ -442,6 +509,12 @@ pub const CORES_MAX: u8 = 64;
 static DOMAIN: TextRule =
     TextRule { allowed: "a domain name of 1..=255 letters, digits, `-` and `.`, or an address in brackets", accepts: is_domain };
 
+static MEMBER: TextRule =
+    TextRule { allowed: "the name of an endpoint, or one with `*`, such as `ds/ds1-1/*`, of 1..=255 octets", accepts: is_member };
+
+static PREFIX: TextRule =
+    TextRule { allowed: "an address, or one with the number of bits that count, such as `10.1.0.0/16`", accepts: is_prefix };
+
 static IDENTIFIER: TextRule =
     TextRule { allowed: "a name of 1..=32 letters, digits, `-`, `_` and `.`, other than \"auto\"", accepts: is_identifier };
 
@@ -450,6 +523,14 @@ static INTERFACE: TextRule =
 
 static LOG_FILTER: TextRule =
     TextRule { allowed: "a log filter such as \"info\" or \"info,tollgate::host=debug\"", accepts: is_log_filter };
+
+fn is_member(text: &str) -> bool {
+    (1..=255).contains(&text.len()) && text.bytes().all(|octet| octet.is_ascii_graphic() && octet != b'$')
+}
+
+fn is_prefix(text: &str) -> bool {
+    crate::proto::cac::Prefix::parse(text).is_some()
+}
 
 pub(super) fn is_domain(text: &str) -> bool {
     if let Some(address) = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
@@ -523,6 +604,12 @@ mod tests {
     }
 
     fn same_as_file<S: Section>() -> usize {
+        // Scopes stand only where something is limited: the file shows one in a comment.
+        if S::TABLE == ScopeEntry::TABLE {
+            let shown = |key: &str| EMBEDDED.lines().any(|line| line.trim_start_matches(['#', ' ']).starts_with(&format!("{key} = ")));
+            assert!(S::SETTINGS.iter().all(|setting| shown(setting.key)));
+            return S::SETTINGS.len();
+        }
         let document = toml_edit::Document::parse(EMBEDDED).unwrap();
         let mut item = document.as_item();
         for key in S::TABLE.split('.') {

@@ -45,6 +45,8 @@ pub fn diff(old: &Config, new: &Config) -> Vec<Change> {
     section(&mut changes, Limits::TABLE, &old.limits, &new.limits);
     section(&mut changes, Overload::TABLE, &old.overload, &new.overload);
     section(&mut changes, LoadControl::TABLE, &old.load_control, &new.load_control);
+    section(&mut changes, Cac::TABLE, &old.cac, &new.cac);
+    scopes(&mut changes, &old.scopes, &new.scopes);
     section(&mut changes, Operator::TABLE, &old.operator, &new.operator);
     section(&mut changes, Metrics::TABLE, &old.metrics, &new.metrics);
     section(&mut changes, Log::TABLE, &old.log, &new.log);
@@ -77,6 +79,20 @@ fn agents(changes: &mut Vec<Change>, old: &[Agent], new: &[Agent]) {
     let (before, after) = (order(old, new), order(new, old));
     if before != after {
         changes.push(Change { key: "agent (order)".into(), old: before.join(", "), new: after.join(", "), reloadable: true });
+    }
+}
+
+/// Scopes are the same when their names are. Their coming, going and order need a restart; limits do not.
+fn scopes(changes: &mut Vec<Change>, old: &[ScopeEntry], new: &[ScopeEntry]) {
+    let names = |scopes: &[ScopeEntry]| scopes.iter().map(|scope| scope.name.clone()).collect::<Vec<_>>();
+    let (before, after) = (names(old), names(new));
+    if before != after {
+        changes.push(Change { key: "scope (names)".into(), old: before.join(", "), new: after.join(", "), reloadable: false });
+    }
+    for scope in old {
+        if let Some(other) = new.iter().find(|other| other.name == scope.name) {
+            section(changes, &format!("scope[{}]", scope.name), scope, other);
+        }
     }
 }
 

@@ -19,6 +19,8 @@ pub(super) const FILE_MAX: usize = 1 << 20;
 const AGENTS_MAX: usize = 64;
 /// The most `[[span]]` tables.
 const SPANS_MAX: usize = 4096;
+/// The most `[[scope]]` tables.
+const SCOPES_MAX: usize = 4096;
 /// The longest piece of the file quoted in an error, in characters.
 const QUOTE_MAX: usize = 60;
 
@@ -37,6 +39,8 @@ pub(super) struct Raw {
     pub limits: Limits,
     pub overload: Overload,
     pub load_control: LoadControl,
+    pub cac: Cac,
+    pub scopes: Vec<(String, ScopeEntry)>,
     pub operator: Operator,
     pub metrics: Metrics,
     pub log: Log,
@@ -243,6 +247,8 @@ pub(super) fn read(findings: &mut Findings<'_>) -> Option<Raw> {
         limits: section(findings, root)?,
         overload: section(findings, root)?,
         load_control: section(findings, root)?,
+        cac: section(findings, root)?,
+        scopes: list(findings, root, SCOPES_MAX),
         operator: section(findings, root)?,
         metrics: section(findings, root)?,
         log: section(findings, root)?,
@@ -250,7 +256,7 @@ pub(super) fn read(findings: &mut Findings<'_>) -> Option<Raw> {
 }
 
 /// The tables at the top of the file.
-const TABLES: [&str; 16] = [
+const TABLES: [&str; 18] = [
     Gateway::TABLE,
     Agent::TABLE,
     Dns::TABLE,
@@ -264,6 +270,8 @@ const TABLES: [&str; 16] = [
     Limits::TABLE,
     Overload::TABLE,
     LoadControl::TABLE,
+    Cac::TABLE,
+    ScopeEntry::TABLE,
     Operator::TABLE,
     Metrics::TABLE,
     Log::TABLE,

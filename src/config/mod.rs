@@ -6,6 +6,7 @@
 //! a [`Config`] that exists is valid; every fault of a file is reported at once, with key, value, allowed range and line; no input
 //! panics.
 
+mod admission;
 mod check;
 mod defaults;
 mod diff;
@@ -20,9 +21,11 @@ mod value;
 
 use std::path::Path;
 
+pub use admission::{groups, limits, tree};
 pub use check::unfit as unfit_address;
 pub use defaults::{
-    Agent, CORES_MAX, Cas, Cores, Dns, Gateway, Limits, LoadControl, Log, Metrics, Operator, Overload, SimCard, Timers, Transport, Xdp,
+    Agent, CORES_MAX, Cac, Cas, Cores, Dns, Gateway, Limits, LoadControl, Log, Metrics, Operator, Overload, ScopeEntry, SimCard, Timers,
+    Transport, Xdp,
 };
 pub use diff::{Change, diff};
 pub use document::markdown;

@@ -10,6 +10,56 @@ use super::defaults::is_domain;
 use super::value::{DefaultPort, Fault, Written, duration_text, words};
 
 words! {
+    /// Who decides whether there is room for a call.
+    CacMode {
+        /// Nobody.
+        Off = "off",
+        /// The gateway itself.
+        Local = "local",
+        /// A central node for several gateways.
+        Cluster = "cluster",
+    }
+
+    /// What calls count in.
+    ScopeKind {
+        /// Channels that lead to the same place.
+        TrunkGroup = "trunk-group",
+        /// What trunk groups share.
+        Pool = "pool",
+        /// Part of the packet network.
+        Zone = "zone",
+        /// A node of the packet network.
+        Peer = "peer",
+    }
+
+    /// Which way the calls of a trunk group go.
+    CallDirection {
+        /// Either way.
+        Both = "both",
+        /// From the trunk only.
+        In = "in",
+        /// To the trunk only.
+        Out = "out",
+    }
+
+    /// Which way a call goes.
+    CallSide {
+        /// From the trunk.
+        In = "in",
+        /// To the trunk.
+        Out = "out",
+    }
+
+    /// How much calls matter.
+    CallClass {
+        /// As most do.
+        Normal = "normal",
+        /// They have head room above the limit.
+        Priority = "priority",
+        /// They pass.
+        Emergency = "emergency",
+    }
+
     /// What makes a command a repeat of an earlier one.
     Duplicates {
         /// The transaction id and the endpoint name as written.

@@ -37,6 +37,10 @@ pub struct Config {
     pub overload: Overload,
     /// Pacing and queues.
     pub load_control: LoadControl,
+    /// Admission control.
+    pub cac: Cac,
+    /// What calls count in, in the order of the file.
+    pub scopes: Vec<ScopeEntry>,
     /// Operator socket.
     pub operator: Operator,
     /// Metrics.

@@ -23,7 +23,7 @@ use crate::proto::core::{Boot, Core};
 use crate::proto::endpoint::{Encoding, Law};
 use crate::proto::overload::Levels;
 use crate::proto::package::ChannelKind;
-use crate::proto::plan::{AgentSettings, Limits, LoadControl, Lookups, Manners, Plan, Provisional, Settings, SpanPlan, Timers, Version};
+use crate::proto::plan::{Admission, AgentSettings, Limits, LoadControl, Lookups, Manners, Plan, Provisional, Settings, SpanPlan, Timers, Version};
 use crate::proto::transaction::pace::PaceSettings;
 use crate::proto::trunk::{Facility, FacilityKind, FacilityPlan, SimCard, SimulatedPlan, Topology};
 use anyhow::{Context, Result, anyhow, bail};
@@ -505,6 +505,14 @@ pub(super) fn plan(config: &Config, layout: &config::Plan) -> Result<Plan> {
         history_bytes: layout.history.octets(),
         own_commands: OWN_COMMANDS,
     };
+    let admission = match config::tree(config) {
+        Some(tree) => {
+            let groups = config::groups(&topology, &config.scopes)
+                .map_err(|(scope, _, problem)| anyhow!("scope[{}].members: {problem}", scope + 1))?;
+            Some(Admission { tree, groups })
+        }
+        None => None,
+    };
     Ok(Plan {
         topology: Arc::new(topology),
         spans,
@@ -515,6 +523,7 @@ pub(super) fn plan(config: &Config, layout: &config::Plan) -> Result<Plan> {
         owners,
         limits,
         times: times(&config.cas),
+        admission,
     })
 }
 
@@ -556,6 +565,7 @@ pub fn settings(config: &Config, known: &Known) -> Settings {
         },
         load_control: load_control(&config.load_control),
         overload: Levels { enter: config.overload.enter, exit: config.overload.leave },
+        admission: config::limits(config),
     }
 }
 
@@ -625,6 +635,7 @@ fn agent(config: &Config, agent: &config::Agent, known: &Known) -> AgentSettings
         max_response: agent.max_response as usize,
         pad_responses: agent.pad_responses,
         delete_on_failure: agent.dlcx_on_failure,
+        admission_code: agent.admission_code,
         manners: manners(&interop),
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::proto::aggregate::Forms;
 use crate::proto::base::{AgentId, CoreId, EndpointIndex, Time, TransactionId};
+use crate::proto::cac;
 use crate::proto::cas::{self, Signalling};
 use crate::proto::codec::mgcp::Domain;
 use crate::proto::codec::mgcp::NotifiedEntity;
@@ -41,6 +42,17 @@ pub struct Plan {
     pub limits: Limits,
     /// The times of channel associated signalling.
     pub times: cas::Times,
+    /// What admission control counts in; `None`: it is off.
+    pub admission: Option<Admission>,
+}
+
+/// What admission control counts in.
+#[derive(Debug)]
+pub struct Admission {
+    /// The scopes.
+    pub tree: cac::Tree,
+    /// By endpoint: its trunk group, [`cac::ScopeId::NONE`] where there is none.
+    pub groups: Vec<cac::ScopeId>,
 }
 
 /// How a span starts.
@@ -98,6 +110,8 @@ pub struct Settings {
     pub load_control: LoadControl,
     /// When new calls are refused.
     pub overload: Levels,
+    /// What each scope of [`Plan::admission`] allows, in its order.
+    pub admission: Vec<cac::Limits>,
 }
 
 /// When the names of an agent that does not answer are looked up again (RFC 3435 4.3).
@@ -173,6 +187,8 @@ pub struct AgentSettings {
     pub pad_responses: bool,
     /// Whether a span that dies sends a DeleteConnection for each of its connections.
     pub delete_on_failure: bool,
+    /// The return code of what admission control refuses; `None`: 403, and 404 for want of bandwidth.
+    pub admission_code: Option<u16>,
     /// How it wants to be spoken to.
     pub manners: Manners,
 }
@@ -430,6 +446,7 @@ impl AgentSettings {
             pad_responses: false,
             max_response: SMALLEST_MAX_RESPONSE,
             delete_on_failure: true,
+            admission_code: None,
             manners: Manners::default(),
         }
     }
@@ -454,6 +471,7 @@ impl Settings {
             lookups: Lookups::default(),
             load_control: LoadControl::default(),
             overload: Levels::default(),
+            admission: Vec::new(),
         }
     }
 

@@ -75,6 +75,7 @@ pub fn plan(layout: Layout, facilities: &[FacilityPlan]) -> Plan {
             own_commands: 128,
         },
         times: cas::Times::default(),
+        admission: None,
         topology: topology.into(),
     }
 }

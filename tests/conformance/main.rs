@@ -1,6 +1,7 @@
 //! Dialogues with a gateway in the simulation, requirement by requirement: a command goes in, and what comes out is what
 //! docs/conformance/mgcp.md says. One module per area; ids of requirements stand in front of the tests.
 
+mod admission;
 mod audits;
 mod bulk;
 mod connections;

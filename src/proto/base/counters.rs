@@ -87,6 +87,12 @@ counters! {
     HistoryFull = "history_full",
     /// CreateConnection refused 409: the core is overloaded.
     OverloadRefused = "overload_refused",
+    /// Admission: claims, for calls that found no place held on their core.
+    AdmissionClaims = "admission_claims",
+    /// Commands refused 403 or 404: admission control has no room for the call.
+    AdmissionRefused = "admission_refused",
+    /// Commands refused 403: the core that gives places out did not answer in time.
+    AdmissionOverdue = "admission_overdue",
     /// EndpointConfiguration commands executed with success.
     EpcfDone = "epcf_done",
     /// CreateConnection commands executed with success.

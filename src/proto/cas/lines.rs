@@ -11,6 +11,7 @@ use crate::proto::package::{ChannelKind, EventId, HookRule, PackageId, find_item
 use crate::proto::timer::TimerWheel;
 use crate::proto::trunk::{
     Answer, Card, CardFault, CardOrder, DigitKind, EventText, Hook, Indication, LineInput, LineOrder, Media, MediaAddress, MediaReport,
+    Seizer,
 };
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -341,6 +342,10 @@ impl Card for Lines {
 
     fn line_state(&self, endpoint: EndpointIndex) -> Option<&'static str> {
         self.line(endpoint).map(|line| line.machine.state().name())
+    }
+
+    fn seized_by(&self, endpoint: EndpointIndex) -> Option<Seizer> {
+        self.line(endpoint)?.machine.state().seized_by()
     }
 
     fn reset_line(&mut self, now: Time, endpoint: EndpointIndex, in_service: bool) {

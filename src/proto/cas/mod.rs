@@ -20,7 +20,7 @@ pub use lines::Lines;
 use crate::proto::base::Time;
 use crate::proto::package::parameters::{Digits, Setup};
 use crate::proto::package::{ChannelKind, PackageId};
-use crate::proto::trunk::{DigitKind, EventText, Hook, LineState};
+use crate::proto::trunk::{DigitKind, EventText, Hook, LineState, Seizer};
 use std::time::Duration;
 
 /// How a DS0 signals.
@@ -210,6 +210,22 @@ states! {
 }
 
 impl State {
+    /// Which end began the call that is on the line; `None` where there is none, or it does not show any more.
+    pub const fn seized_by(self) -> Option<Seizer> {
+        match self {
+            State::AwaitWink
+            | State::DigitDelay
+            | State::Sending
+            | State::AwaitNextWink
+            | State::AwaitOffHook
+            | State::AwaitAnswer
+            | State::Answered
+            | State::Suspended => Some(Seizer::Gateway),
+            State::Seized | State::Winking | State::Collecting | State::AwaitAgent | State::Talking => Some(Seizer::FarEnd),
+            _ => None,
+        }
+    }
+
     /// Whether no call can be or come there because of what one of the ends does, though the channel is in service.
     pub const fn is_held(self) -> bool {
         matches!(self, State::Lockout | State::Blocking | State::Blocked)

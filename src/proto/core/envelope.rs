@@ -3,6 +3,7 @@
 use super::announce::Announcement;
 use crate::proto::aggregate::Pattern;
 use crate::proto::base::{AgentId, EndpointIndex, EndpointRange, FrameRef, TransactionId};
+use crate::proto::cac::share::{ToBank, ToHolder};
 use crate::proto::endpoint::{ConnectionId, Service};
 use crate::proto::mgcp::bulk::{Part, StateTypes};
 use crate::proto::mgcp::{Created, Refused};
@@ -245,6 +246,10 @@ pub enum Envelope {
         /// Its UDP port; 0: the provisioned addresses.
         port: u16,
     },
+    /// To the lead core: what this core needs of admission's places, and does not.
+    ToBank(ToBank),
+    /// From the lead core: what it gets of them.
+    ToHolder(ToHolder),
     /// Stop or resume taking new calls.
     Drain {
         /// Whether to refuse new calls.

@@ -51,6 +51,7 @@ pub fn plan(facilities: &[FacilityPlan], connections: u32, history_entries: u32,
             own_commands: 64,
         },
         times: cas::Times::default(),
+        admission: None,
         topology: topology.into(),
     })
 }

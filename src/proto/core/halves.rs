@@ -5,12 +5,14 @@
 //! one's core says that it is still there and shows it, then the first one appears: both or none (G-CRX-08, G-SHD-06).
 
 use super::Core;
+use super::admission::{DECIDE_WITHIN, Resume};
 use super::command::Step;
 use super::envelope::{Envelope, JobId, Message};
 use super::jobs::{Job, Wait};
 use super::outside::{Frames, Outside, Turn};
 use super::receive::Received;
 use crate::proto::base::{CoreId, Counter, EndpointIndex};
+use crate::proto::cac::Charge;
 use crate::proto::codec::mgcp::{Command, Verb};
 use crate::proto::endpoint::{Announcement as Told, ConnectionId, ConnectionSlot, Remote};
 use crate::proto::mgcp::create::{self, Begun, Half};
@@ -171,7 +173,13 @@ impl Core {
     }
 
     /// The second half is made: now the first, checked again because time has passed (G-RQN-06).
-    fn make_first<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, job: Job, endpoint: EndpointIndex, second: Created) {
+    pub(super) fn make_first<F: Frames, O: Outside>(
+        &mut self,
+        turn: &mut Turn<'_, F, O>,
+        job: Job,
+        endpoint: EndpointIndex,
+        second: Created,
+    ) {
         let result = self.parsed(turn, job.received.message, |core, turn, command| {
             mgcp::in_service(&core.calls, endpoint)?;
             let mut plan = create::validate(&core.calls, command, endpoint, Half::First)?;
@@ -184,6 +192,16 @@ impl Core {
                 if self.jobs.insert(waiting).is_none() {
                     self.undo(turn, &waiting);
                     self.end(turn, &waiting, Outcome::Refused(mgcp::TOO_MANY_WAITING));
+                }
+            }
+            Ok((Begun::Claims(charge), _)) => {
+                let wait = Wait::Claim(charge, Resume::First(endpoint, second));
+                match self.jobs.insert(Job { wait, deadline: turn.now + DECIDE_WITHIN, ..job }) {
+                    Some(id) => self.claim(id, &charge, &Charge::EMPTY),
+                    None => {
+                        self.take_down_second(turn, Some(second));
+                        self.end(turn, &job, Outcome::Refused(mgcp::TOO_MANY_WAITING));
+                    }
                 }
             }
             Err(refused) => {

@@ -1,9 +1,11 @@
 //! Commands that wait: for the card, for other cores, or for the restart to be announced.
 
+use super::admission::Resume;
 use super::envelope::JobId;
 use super::receive::Received;
 use super::respond::Preface;
 use crate::proto::base::{CoreId, EndpointIndex, Time, TransactionId};
+use crate::proto::cac::Charge;
 use crate::proto::codec::mgcp::Verb;
 use crate::proto::endpoint::ConnectionSlot;
 use crate::proto::mgcp::{CreatePlan, Created, ModifyPlan, Room};
@@ -42,6 +44,8 @@ pub(super) enum Wait {
     Late(u8),
     /// The card to open the first half of a pair whose second half was made.
     First(ConnectionSlot, CreatePlan, Created),
+    /// The bank to give what this needs beyond what it has; then it goes on.
+    Claim(Charge, Resume),
     /// The core of the second half of a pair to show it; both halves are made.
     Joining(ConnectionSlot, CreatePlan, Created, Created),
 }

@@ -1,6 +1,7 @@
 //! Connection commands on one endpoint: created, modified and deleted with the card's help, at once or when the card says so.
 
 use super::Core;
+use super::admission::{DECIDE_WITHIN, Resume};
 use super::command::Step;
 use super::envelope::{Envelope, JobId, Message};
 use super::jobs::{Job, Owner, Wait};
@@ -8,6 +9,7 @@ use super::outside::{Frames, Outside, Turn};
 use super::receive::{Received, text};
 use super::respond::{Final, Preface};
 use crate::proto::base::{CoreId, Counter, EndpointIndex, EndpointRange, HexId, Time};
+use crate::proto::cac::Charge;
 use crate::proto::codec::mgcp::{Code, Command, Verb};
 use crate::proto::endpoint::{Announcement as Told, ConnectionId, ConnectionSlot};
 use crate::proto::mgcp::create::{self, Begun, Half};
@@ -54,6 +56,13 @@ impl Core {
                 self.park(turn.now, received, handle, (command.verb, command.id), Some(endpoint), Wait::Opening(slot, plan), Time::NEVER)?;
                 Ok(Step::Waiting)
             }
+            Begun::Claims(charge) => {
+                let wait = Wait::Claim(charge, Resume::Start);
+                let deadline = turn.now + DECIDE_WITHIN;
+                let job = self.park(turn.now, received, handle, (command.verb, command.id), Some(endpoint), wait, deadline)?;
+                self.claim(job, &charge, &Charge::EMPTY);
+                Ok(Step::Waiting)
+            }
         }
     }
 
@@ -67,7 +76,9 @@ impl Core {
         (endpoint, domain): (EndpointIndex, u8),
     ) -> Result<Step, Refused> {
         let (slot, mut plan) = modify::validate(&self.calls, command, endpoint)?;
-        while let Some(older) = self.jobs.find(|job| matches!(job.wait, Wait::Modifying(other, _) if other == slot)) {
+        while let Some(older) =
+            self.jobs.find(|job| matches!(job.wait, Wait::Modifying(other, _) | Wait::Claim(_, Resume::Change(other)) if other == slot))
+        {
             self.abort(turn, older);
         }
         if self.jobs.is_full() {
@@ -89,6 +100,13 @@ impl Core {
                     Wait::Modifying(slot, plan),
                     Time::NEVER,
                 )?;
+                Ok(Step::Waiting)
+            }
+            Modified::Claims(charge, has) => {
+                let wait = Wait::Claim(charge, Resume::Change(slot));
+                let deadline = turn.now + DECIDE_WITHIN;
+                let job = self.park(turn.now, received, handle, (command.verb, command.id), Some(endpoint), wait, deadline)?;
+                self.claim(job, &charge, &has);
                 Ok(Step::Waiting)
             }
         }
@@ -235,7 +253,7 @@ impl Core {
                     None => self.end_created(turn, &job, &plan, created),
                 }
             }
-            Ok(Begun::Opening(_)) => {}
+            Ok(Begun::Opening(_) | Begun::Claims(_)) => {}
             Err(refused) => {
                 delete::disconnect(&mut self.calls, turn.now, slot);
                 if second.is_some() {
@@ -268,6 +286,7 @@ impl Core {
             done
         } else {
             self.counters.add(Counter::CardRefused);
+            mgcp::admit::unchanged(&mut self.calls, slot);
             Err(mgcp::NO_MEDIA)
         };
         let outcome = match result {
@@ -277,7 +296,7 @@ impl Core {
                 }
                 Outcome::Modified(created)
             }
-            Ok(Modified::Waiting) => return,
+            Ok(Modified::Waiting | Modified::Claims(..)) => return,
             Err(refused) => Outcome::Refused(refused),
         };
         self.end(turn, &job, outcome);
@@ -337,8 +356,15 @@ impl Core {
                 self.take_down_second(turn, Some(second));
             }
             Wait::Modifying(slot, _) => modify::undo(&mut self.calls, turn.now, slot),
-            Wait::Restart(..) | Wait::Votes(_) | Wait::Applying(_) | Wait::Late(_) | Wait::Survey | Wait::Search(..) | Wait::Second(..) => {
-            }
+            Wait::Claim(_, Resume::First(_, second)) => self.take_down_second(turn, Some(second)),
+            Wait::Claim(..)
+            | Wait::Restart(..)
+            | Wait::Votes(_)
+            | Wait::Applying(_)
+            | Wait::Late(_)
+            | Wait::Survey
+            | Wait::Search(..)
+            | Wait::Second(..) => {}
         }
     }
 
@@ -370,7 +396,8 @@ impl Core {
                     Wait::Opening(slot, _) | Wait::Modifying(slot, _) | Wait::First(slot, ..) | Wait::Joining(slot, ..) => {
                         connections.get(slot)
                     }
-                    Wait::Second(..) => None,
+                    Wait::Claim(_, Resume::Change(slot)) => connections.get(slot),
+                    Wait::Second(..) | Wait::Claim(..) => None,
                     _ => return false,
                 };
                 let call = || match connection {
@@ -432,6 +459,7 @@ impl Core {
                 Wait::Survey => self.look_for_answers(turn, id, &job),
                 Wait::Search(..) | Wait::Second(..) | Wait::Joining(..) => self.answer_overdue(turn, id, &job),
                 Wait::Opening(..) | Wait::Modifying(..) | Wait::First(..) => self.time_limit(turn, id),
+                Wait::Claim(..) => self.claim_overdue(turn, id),
                 // These only wait for answers that must come, to return the frame.
                 Wait::Applying(_) | Wait::Late(_) => {
                     self.jobs.wait(id, job.wait, Time::NEVER);
@@ -449,7 +477,7 @@ impl Core {
     fn time_limit<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, id: JobId) {
         let Some(job) = self.jobs.get(id).copied() else { return };
         match job.wait {
-            Wait::Opening(..) | Wait::Modifying(..) | Wait::First(..) | Wait::Restart(..) | Wait::Survey => {
+            Wait::Opening(..) | Wait::Modifying(..) | Wait::First(..) | Wait::Claim(..) | Wait::Restart(..) | Wait::Survey => {
                 self.jobs.remove(id);
                 self.surveys.end(id);
                 self.undo(turn, &job);
@@ -500,6 +528,20 @@ impl Core {
                     deadline: turn.now + self.settings.timers.transaction_limit,
                 };
                 self.jobs.insert(waiting).ok_or(mgcp::TOO_MANY_WAITING)?;
+            }
+            Begun::Claims(charge) => {
+                let waiting = Job {
+                    owner: Owner::There(core, job),
+                    verb: Verb::Crcx,
+                    transaction: command.id,
+                    received,
+                    wait: Wait::Claim(charge, Resume::Made(endpoint, half)),
+                    endpoint: Some(endpoint),
+                    provisional_at: Time::NEVER,
+                    deadline: turn.now + DECIDE_WITHIN,
+                };
+                let id = self.jobs.insert(waiting).ok_or(mgcp::TOO_MANY_WAITING)?;
+                self.claim(id, &charge, &Charge::EMPTY);
             }
         }
         Ok(())

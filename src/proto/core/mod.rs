@@ -8,6 +8,7 @@
 //! Invariants: a received frame is released, or returned to its owner, exactly once; a command that was noted as running is finished
 //! exactly once; every envelope that asks for an answer gets one.
 
+mod admission;
 mod ahead;
 mod announce;
 mod command;
@@ -36,6 +37,7 @@ mod second;
 mod settle;
 mod survey;
 
+pub use admission::{AdmissionView, DenialView};
 pub use announce::Announcement;
 pub use envelope::{Envelope, JobId, Message, SINGLE};
 pub use lead::Administration;
@@ -45,6 +47,7 @@ pub use outside::{Frames, Handled, Origin, Outside, Turn, Work};
 pub use performance::PerformanceView;
 
 use crate::proto::base::{AgentId, CoreId, Counter, Counters, EndpointRange, NameKey, Rng, Time};
+use crate::proto::cac::share::Bank;
 use crate::proto::cas::Lines;
 use crate::proto::endpoint::{Endpoints, OwnedSpan, PoolLimits};
 use crate::proto::mgcp::Calls;
@@ -54,6 +57,7 @@ use crate::proto::transaction::finals::Finals;
 use crate::proto::transaction::history::History;
 use crate::proto::transaction::outgoing::Outgoing;
 use crate::proto::trunk::Card;
+use admission::Admissions;
 use announce::Announcements;
 use datagrams::Datagrams;
 use disconnected::Repeats;
@@ -107,6 +111,7 @@ pub struct Core {
     repeats: Repeats,
     orders: Orders,
     reports: Reports,
+    admissions: Admissions,
     /// The restart coordinator, on the lead core.
     lead: Option<Box<Lead>>,
     /// Whether new calls are refused.
@@ -147,6 +152,8 @@ impl Core {
         let finals = Finals::new(now, FINALS, timers, rng.fork("finals"));
         let detector = Detector::new(settings.overload);
         let lead = (plan.lead() == core).then(|| Box::new(Lead::new(&plan, &settings, rng.fork("restart"), now)));
+        let scopes = plan.admission.as_ref().map_or(0, |admission| admission.tree.len());
+        let bank = (scopes > 0 && plan.lead() == core).then(|| Bank::new(&settings.admission, plan.owners.len()));
         Core {
             id: core,
             calls: Calls::new(now, endpoints, card, plan.clone(), settings.clone(), counters.clone()),
@@ -164,6 +171,7 @@ impl Core {
             repeats: Repeats::new(),
             orders: Orders::new(limits.slice),
             reports: Reports::new(plan.topology.len()),
+            admissions: Admissions::new(bank, scopes),
             lead,
             draining: false,
             handled: None,
@@ -195,6 +203,10 @@ impl Core {
         if let Some(lead) = &mut self.lead {
             lead.set_settings(&self.plan, &settings, now);
         }
+        if let Some(desk) = &mut self.calls.desk {
+            desk.holder.set_limits(&settings.admission);
+        }
+        self.admissions.set_limits(&settings.admission);
         self.calls.settings = settings.clone();
         self.settings = settings;
     }
@@ -215,6 +227,7 @@ impl Core {
         self.handle_own(turn);
         self.handle_shares(turn);
         self.handle_lead(turn);
+        self.handle_admissions(turn.now);
         self.history.expire(turn.now, EXPIRE_PER_TURN);
         self.detector.rest(turn.now);
         self.deliver(turn);
@@ -237,6 +250,7 @@ impl Core {
             .min(self.finals.deadline())
             .min(self.repeats.deadline())
             .min(self.unsent_retry)
+            .min(self.admissions.deadline())
     }
 
     /// What became of the message handled last, once.
@@ -327,7 +341,7 @@ impl Core {
                 self.take(turn, self.id, envelope);
             } else if let Some(datagram) = self.datagrams.next_ready() {
                 self.continue_datagram(turn, datagram);
-            } else if !self.send_reports(turn) {
+            } else if !self.send_reports(turn) && !self.send_places(turn) {
                 return;
             }
         }
@@ -367,6 +381,8 @@ impl Core {
             Envelope::Lost { span, count, reason } => self.lead_lost(span, count, reason),
             Envelope::Defect { facility, defect, on, at_once } => self.lead_defect(turn, facility, defect, on, at_once),
             Envelope::NotifiedEntity { pattern, agent, port } => self.order(turn, Order::NotifiedEntity { pattern, agent, port }),
+            Envelope::ToBank(message) => self.handle_to_bank(turn.now, from, message),
+            Envelope::ToHolder(message) => self.handle_to_holder(turn, message),
             Envelope::Drain { on } => {
                 self.draining = on;
                 self.note_calls();

@@ -2,6 +2,7 @@
 //! done; a core works on it in slices.
 
 use super::Core;
+use super::admission::AdmissionView;
 use super::lead::Administration;
 use super::lead_view::{FacilitiesView, LossView, ShutdownView};
 use super::outside::{Frames, Outside, Turn};
@@ -49,6 +50,8 @@ pub enum Ask {
     Transactions,
     /// How it is.
     Core,
+    /// What admission counts on it.
+    Admission,
     /// End the connections, commands and signalling of one endpoint and forget its request.
     Free(EndpointIndex),
     /// An order to its card.
@@ -101,6 +104,8 @@ pub enum Answer {
     Transactions(TransactionsView),
     /// The core.
     Core(CoreView),
+    /// Admission.
+    Admission(AdmissionView),
     /// How far the shutdown is.
     Shutdown(ShutdownView),
     /// States of endpoints.
@@ -275,6 +280,10 @@ impl Core {
             }
             Ask::Core => {
                 request.answer = Answer::Core(self.core_view());
+                true
+            }
+            Ask::Admission => {
+                request.answer = Answer::Admission(self.admission_view());
                 true
             }
             Ask::Free(endpoint) => {

@@ -1,5 +1,6 @@
 //! CreateConnection on one endpoint (RFC 3435 2.3.5).
 
+use super::admit;
 use super::describe::{self, Described};
 use super::event::{self, Carrier};
 use super::options::{choose, given};
@@ -8,6 +9,7 @@ use super::{
     Calls, Created, ENDPOINT_UNKNOWN, NO_CONNECTION_LEFT, NO_MEDIA, REMOTE_MISSING, Refused, Room, SECOND_AND_REMOTE, TOO_MANY_CONNECTIONS,
 };
 use crate::proto::base::{Counter, EndpointIndex, HexId, Mode, Time};
+use crate::proto::cac::Charge;
 use crate::proto::codec::mgcp::{Code, Command};
 use crate::proto::endpoint::{Connection, ConnectionId, ConnectionSlot, LocalMedia, Options, Remote};
 use crate::proto::trunk::{Answer, Media, MediaAddress};
@@ -61,6 +63,8 @@ pub enum Begun {
     Ready(ConnectionSlot, Created, bool),
     /// The card says later where media is received.
     Opening(ConnectionSlot),
+    /// Nothing is done: these places must be claimed first.
+    Claims(Charge),
 }
 
 /// Checks `command` for `endpoint`, which is in service.
@@ -127,7 +131,15 @@ pub fn begin(calls: &mut Calls, now: Time, plan: &mut CreatePlan, command: &Comm
         pending: true,
         ..Connection::default()
     };
-    let slot = calls.endpoints.connect(connection).ok_or(NO_CONNECTION_LEFT)?;
+    let charge = match admit::take_new(calls, plan.endpoint, plan.half, &connection.local, &connection.remote) {
+        Ok(charge) => charge,
+        Err(charge) => return Ok(Begun::Claims(charge)),
+    };
+    let Some(slot) = calls.endpoints.connect(connection) else {
+        admit::drop_new(calls, &charge);
+        return Err(NO_CONNECTION_LEFT);
+    };
+    admit::keep(calls, slot, charge);
     let answer = calls.card.open(now, plan.endpoint, slot, &media(&connection, plan.half));
     let waits = matches!(answer, Answer::Later) || plan.half == Half::First;
     if waits && !matches!(answer, Answer::Refused(_)) {
@@ -144,7 +156,7 @@ pub fn begin(calls: &mut Calls, now: Time, plan: &mut CreatePlan, command: &Comm
         Answer::Later => Ok(Begun::Opening(slot)),
         Answer::Refused(_) => {
             calls.counters.add(Counter::CardRefused);
-            calls.endpoints.disconnect(slot);
+            calls.disconnect(slot);
             Err(NO_MEDIA)
         }
     }

@@ -58,7 +58,7 @@ pub fn validate_many(command: &Command<'_>) -> Result<(), Refused> {
 
 /// Takes one connection down: what the card counted.
 pub fn disconnect(calls: &mut Calls, now: Time, slot: ConnectionSlot) -> MediaReport {
-    match calls.endpoints.disconnect(slot) {
+    match calls.disconnect(slot) {
         Some(connection) => {
             event::connection_gone(calls, now, connection.endpoint, connection.id);
             calls.card.close(now, connection.endpoint, slot)

@@ -1,6 +1,7 @@
 //! The verbs of MGCP on one core's endpoints: one file per verb, each with a `validate` that changes nothing and an `apply` that
 //! cannot fail (RFC 3435 2.3, 4.4.2). What a command came in by, repeats and other cores are not seen here.
 
+pub mod admit;
 pub mod audit_connection;
 pub mod audit_endpoint;
 pub mod bulk;
@@ -24,6 +25,7 @@ pub use write::{
 };
 
 use crate::proto::base::{Counter, Counters, EndpointIndex, Time};
+use crate::proto::cac::Cause;
 use crate::proto::codec::mgcp::{Command, EndpointName, Refusal, Verb};
 use crate::proto::endpoint::{Announcement, Connection, ConnectionId, ConnectionSlot, Endpoint, Endpoints, LocalMedia};
 use crate::proto::package::{ChannelKind, PackageId, find_package};
@@ -47,6 +49,8 @@ pub struct Calls {
     pub manners: Manners,
     /// Where to count.
     pub counters: Arc<Counters>,
+    /// Admission; `None` where nothing is limited.
+    pub desk: Option<Box<admit::Desk>>,
 }
 
 impl Calls {
@@ -60,7 +64,9 @@ impl Calls {
         counters: Arc<Counters>,
     ) -> Calls {
         let watches = event::Watches::new(endpoints.count(), now);
-        Calls { endpoints, watches, card, plan, settings, manners: Manners::default(), counters }
+        let (cores, connections) = (plan.owners.len(), plan.limits.connections);
+        let desk = plan.admission.is_some().then(|| Box::new(admit::Desk::new(&settings.admission, cores, connections)));
+        Calls { endpoints, watches, card, plan, settings, manners: Manners::default(), counters, desk }
     }
 
     /// Where the event machine has `endpoint`; `None` when it is as after a restart.
@@ -75,6 +81,12 @@ impl Calls {
             state.watch = self.watches.take(endpoint);
         }
         state.watch
+    }
+
+    /// Takes a connection off its endpoint; its places are free.
+    fn disconnect(&mut self, slot: ConnectionSlot) -> Option<Connection> {
+        admit::ended(self, slot);
+        self.endpoints.disconnect(slot)
     }
 
     /// What the event machine knows of `endpoint`.
@@ -240,6 +252,17 @@ pub const BULK_RANGE: Refused = refuse(805, "BA/NU: is not 1 to 65535");
 pub const BULK_ELSEWHERE: Refused = refuse(510, "parameters of package BA belong into AuditEndpoint");
 /// Something only a command for one endpoint may carry.
 pub const MANY_WITH_REQUEST: Refused = refuse(510, "a command over many endpoints cannot carry this parameter");
+/// Admission control has no bandwidth left for it.
+pub const NO_BANDWIDTH: Refused = refuse(404, "admission: bandwidth limit reached");
+
+/// The refusal of admission control for this cause.
+pub const fn admission_refused(cause: Cause) -> Refused {
+    match cause {
+        Cause::Bandwidth => NO_BANDWIDTH,
+        cause => refuse(403, cause.text()),
+    }
+}
+
 /// A connection whose creation is still running (G-TXN-06).
 pub const STILL_CREATING: Refused = refuse(400, "connection is still being created");
 

@@ -1,5 +1,6 @@
 //! ModifyConnection (RFC 3435 2.3.6).
 
+use super::admit;
 use super::create::{Half, media};
 use super::delete::find;
 use super::describe::{self, Described};
@@ -8,6 +9,7 @@ use super::options::{choose, given};
 use super::request::{self, RequestPlan};
 use super::{Calls, Created, NO_MEDIA, REMOTE_MISSING, Refused, Room};
 use crate::proto::base::{Counter, EndpointIndex, Mode, Time};
+use crate::proto::cac::Charge;
 use crate::proto::codec::mgcp::{Code, Command};
 use crate::proto::endpoint::{Connection, ConnectionSlot, LocalMedia, Options, Remote};
 use crate::proto::trunk::{Answer, MediaAddress};
@@ -42,6 +44,8 @@ pub enum Modified {
     Ready(Option<Created>, bool),
     /// The card says later.
     Waiting,
+    /// Nothing is done: these places must be claimed first, beyond those there are.
+    Claims(Charge, Charge),
 }
 
 /// Checks `command` for a connection of `endpoint`.
@@ -97,6 +101,9 @@ pub fn begin(
         remote: plan.described.map_or(connection.remote, |described| described.remote),
         ..*connection
     };
+    if let Err((charge, has)) = admit::take_more(calls, slot, &changed.local, &changed.remote) {
+        return Ok(Modified::Claims(charge, has));
+    }
     match calls.card.modify(now, changed.endpoint, slot, &media(&changed, Half::Whole)) {
         Answer::Now(address) => apply(calls, now, slot, plan, address, command),
         Answer::Later => match Room::keep(calls, changed.endpoint, Some(&plan.request), command) {
@@ -111,6 +118,7 @@ pub fn begin(
         },
         Answer::Refused(_) => {
             calls.counters.add(Counter::CardRefused);
+            admit::unchanged(calls, slot);
             Err(NO_MEDIA)
         }
     }
@@ -118,6 +126,7 @@ pub fn begin(
 
 /// The command is aborted while the card is busy: it is to do what it did before. Its answer tells nobody anything.
 pub fn undo(calls: &mut Calls, now: Time, slot: ConnectionSlot) {
+    admit::unchanged(calls, slot);
     if let Some(connection) = calls.endpoints.connections.get(slot) {
         let _ = calls.card.modify(now, connection.endpoint, slot, &media(connection, Half::Whole));
     }
@@ -138,8 +147,10 @@ pub fn apply(
     if let Some(described) = plan.described
         && !describe::keep(calls, slot, described, command)
     {
+        admit::unchanged(calls, slot);
         return Err(calls.no_room());
     }
+    admit::changed(calls, slot);
     let moved = inside(calls) != was_inside;
     let connection = calls.endpoints.connections.get_mut(slot).ok_or(NO_MEDIA)?;
     let mut local = LocalMedia { address: address.address, port: address.port, ..plan.local };

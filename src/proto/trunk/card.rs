@@ -58,6 +58,11 @@ pub trait Card {
         None
     }
 
+    /// Which end began the call that is on the line, as its signalling shows; `None`: none is, or it has no signalling.
+    fn seized_by(&self, _: EndpointIndex) -> Option<Seizer> {
+        None
+    }
+
     /// Ends whatever the signalling of a channel does, without a report: it was taken out of service, comes back, or an operator says so.
     fn reset_line(&mut self, _: Time, _: EndpointIndex, _in_service: bool) {}
 
@@ -339,6 +344,15 @@ pub struct MediaReport {
     pub jitter_ms: u32,
     /// LA: latency in ms.
     pub latency_ms: u32,
+}
+
+/// An end of a line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Seizer {
+    /// This one.
+    Gateway,
+    /// The other one.
+    FarEnd,
 }
 
 /// What the far end of a simulated channel is ordered to do.

@@ -17,7 +17,7 @@ pub mod topology;
 pub use alarm::{Defect, Failure, IntegrationTimes, Monitor};
 pub use card::{
     Answer, Behaviour, Card, CardFault, CardOrder, CheckTone, DigitKind, Echo, EventText, FarOrder, Hook, Indication, LineInput, LineOrder,
-    LineState, Media, MediaAddress, MediaReport,
+    LineState, Media, MediaAddress, MediaReport, Seizer,
 };
 pub use performance::{Counts, Performance, Signal, Violations};
 pub use selection::{Cursor, NameError, Selection};

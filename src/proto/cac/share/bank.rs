@@ -4,7 +4,7 @@ use super::super::charge::{Charge, Class};
 use super::super::limits::{self, Amounts, Bucket, Cause, Denial, Limits, UNLIMITED};
 use super::super::scope::ScopeId;
 use super::super::threshold::{Crossing, Threshold};
-use super::{Ticket, ToBank, ToHolder, initial, need, ordinary};
+use super::{Lacking, Ticket, ToBank, ToHolder, initial, need, ordinary};
 use crate::proto::base::Time;
 use std::collections::VecDeque;
 
@@ -51,6 +51,16 @@ struct Claim {
     ticket: Ticket,
     charge: Charge,
     has: Charge,
+    /// Where the holder lacks places.
+    lacking: Lacking,
+}
+
+impl Claim {
+    /// What the bank must give in `scope`.
+    fn need(&self, scope: ScopeId) -> Amounts {
+        let place = self.charge.scopes().position(|other| other == scope);
+        place.map_or(Amounts::ZERO, |place| self.lacking.part(place, &need(scope, &self.charge, &self.has), true))
+    }
 }
 
 /// What a claim comes to for now.
@@ -130,7 +140,7 @@ impl Bank {
     /// What a holder says.
     pub fn handle(&mut self, now: Time, holder: usize, message: ToBank) {
         match message {
-            ToBank::Claim(ticket, charge, has) => self.claim(now, Claim { holder, ticket, charge, has }),
+            ToBank::Claim(ticket, charge, has, lacking) => self.claim(now, Claim { holder, ticket, charge, has, lacking }),
             ToBank::Return(scope, amounts) => {
                 if let Some(account) = self.accounts.get_mut(usize::from(scope.0)) {
                     account.given = account.given.minus(&amounts);
@@ -197,11 +207,10 @@ impl Bank {
         let accounts = &self.accounts;
         let scope = |id: ScopeId| accounts.get(usize::from(id.0)).map(|account| (account.limits, account.given, account.buckets));
         let is_new = claim.has.is_empty();
-        let result = limits::check(now, &claim.charge, |scope| need(scope, &claim.charge, &claim.has), scope, is_new);
+        let result = limits::check(now, &claim.charge, |scope| claim.need(scope), scope, is_new);
         let Err(denial) = result else { return Outcome::Granted };
         let Some(account) = self.accounts.get(usize::from(denial.scope.0)) else { return Outcome::Denied(denial) };
-        // The claimant has nothing unused, so with one holder nobody has.
-        if denial.cause == Cause::Rate || self.holders <= 1 || account.scarce && account.answers == 0 {
+        if denial.cause == Cause::Rate || account.scarce && account.answers == 0 {
             return Outcome::Denied(denial);
         }
         if !account.scarce {
@@ -211,12 +220,12 @@ impl Bank {
     }
 
     fn grant(&mut self, now: Time, claim: Claim) {
-        let Claim { holder, ticket, charge, has } = claim;
-        self.out.push_back((holder, ToHolder::Granted(ticket, charge, has)));
+        let Claim { holder, ticket, charge, has, .. } = claim;
+        self.out.push_back((holder, ToHolder::Granted(ticket)));
         for scope in charge.scopes() {
             let holders = self.holders;
             let Some(account) = self.accounts.get_mut(usize::from(scope.0)) else { continue };
-            account.given = account.given.plus(&need(scope, &charge, &has));
+            account.given = account.given.plus(&claim.need(scope));
             if has.is_empty()
                 && charge.class != Class::Emergency
                 && let Some(rate) = account.limits.rate(charge.direction)

@@ -1,9 +1,9 @@
 //! The places of one core.
 
 use super::super::charge::{Charge, Class};
-use super::super::limits::{Amounts, Denial, Limits};
+use super::super::limits::{Amount, Amounts, Denial, Limits};
 use super::super::scope::ScopeId;
-use super::{Ticket, ToBank, ToHolder, initial, need};
+use super::{Lacking, Ticket, ToBank, ToHolder, initial, need};
 use std::collections::VecDeque;
 
 /// What became of a wish for places.
@@ -30,6 +30,8 @@ struct Held {
 pub struct Holder {
     scopes: Vec<Held>,
     limits: Vec<Limits>,
+    /// Claims that are not answered: what was wanted, what there was, and where places lacked.
+    claims: Vec<(Ticket, Charge, Charge, Lacking)>,
     /// A claim that was granted for the call that is being handled.
     granted: Option<Charge>,
     untold: Vec<ScopeId>,
@@ -43,6 +45,7 @@ impl Holder {
         Holder {
             scopes: limits.iter().map(held).collect(),
             limits: limits.to_vec(),
+            claims: Vec::with_capacity(64),
             granted: None,
             untold: Vec::with_capacity(limits.len()),
             out: VecDeque::with_capacity(64),
@@ -100,9 +103,35 @@ impl Holder {
         self.limits.get(usize::from(scope.0)).unwrap_or(NONE)
     }
 
-    /// Claims what [`Holder::take`] did not find; the answer comes to [`Holder::handle`].
+    /// Claims what [`Holder::take`] did not find, and keeps what it did find for it; the answer comes to [`Holder::handle`].
     pub fn claim(&mut self, ticket: Ticket, charge: &Charge, has: &Charge) {
-        self.out.push_back(ToBank::Claim(ticket, *charge, *has));
+        let mut lacking = Lacking::default();
+        for (place, scope) in charge.scopes().enumerate() {
+            let Some(held) = self.scopes.get_mut(usize::from(scope.0)) else { continue };
+            let need = need(scope, charge, has);
+            let after = held.used.plus(&need);
+            for amount in Amount::ALL.into_iter().filter(|&amount| after.get(amount) > held.held.get(amount)) {
+                lacking.0 |= Lacking::bit(place, amount);
+            }
+            held.used = held.used.plus(&lacking.part(place, &need, false));
+        }
+        self.claims.push((ticket, *charge, *has, lacking));
+        self.out.push_back(ToBank::Claim(ticket, *charge, *has, lacking));
+    }
+
+    /// An answer to a claim: what was kept for it is unused again, and what was granted is here. What was wanted.
+    fn answered(&mut self, ticket: Ticket, granted: bool) -> Option<Charge> {
+        let place = self.claims.iter().position(|(waiting, ..)| *waiting == ticket)?;
+        let (_, charge, has, lacking) = self.claims.swap_remove(place);
+        for (place, scope) in charge.scopes().enumerate() {
+            let Some(held) = self.scopes.get_mut(usize::from(scope.0)) else { continue };
+            let need = need(scope, &charge, &has);
+            held.used = held.used.minus(&lacking.part(place, &need, false));
+            if granted {
+                held.held = held.held.plus(&lacking.part(place, &need, true));
+            }
+        }
+        Some(charge)
     }
 
     /// What `charge` has beyond `keeps` is not in use any more.
@@ -149,20 +178,19 @@ impl Holder {
         }
     }
 
-    /// What the bank says. The ticket of a claim that is answered, with the refusal if it is one; what was granted is to be taken at
-    /// once, and [`Holder::settle`] called then.
-    pub fn handle(&mut self, message: ToHolder) -> Option<(Ticket, Result<(), Denial>)> {
+    /// What the bank says. The ticket of a claim that is answered, what it wanted, and the refusal if it is one; what was granted is to
+    /// be taken at once, and [`Holder::settle`] called in any case.
+    pub fn handle(&mut self, message: ToHolder) -> Option<(Ticket, Charge, Result<(), Denial>)> {
         match message {
-            ToHolder::Granted(ticket, charge, has) => {
-                for scope in charge.scopes() {
-                    if let Some(held) = self.scopes.get_mut(usize::from(scope.0)) {
-                        held.held = held.held.plus(&need(scope, &charge, &has));
-                    }
-                }
+            ToHolder::Granted(ticket) => {
+                let charge = self.answered(ticket, true)?;
                 self.granted = Some(charge);
-                Some((ticket, Ok(())))
+                Some((ticket, charge, Ok(())))
             }
-            ToHolder::Denied(ticket, denial) => Some((ticket, Err(denial))),
+            ToHolder::Denied(ticket, denial) => {
+                let charge = self.answered(ticket, false)?;
+                Some((ticket, charge, Err(denial)))
+            }
             ToHolder::Share(scope, amounts) => {
                 if let Some(held) = self.scopes.get_mut(usize::from(scope.0)) {
                     held.held = held.held.plus(&amounts);
@@ -182,7 +210,7 @@ impl Holder {
         }
     }
 
-    /// The call that a claim was for has been handled; what it did not take of `charge` is spare.
+    /// The call that a claim was for has been handled; what it did not take of its `charge` is spare.
     pub fn settle(&mut self, charge: &Charge) {
         self.granted = None;
         charge.scopes().for_each(|scope| self.give_back(scope));

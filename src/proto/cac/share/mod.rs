@@ -19,8 +19,8 @@ mod tests;
 pub use bank::Bank;
 pub use holder::{Holder, Taken};
 
-use super::charge::{Charge, Class};
-use super::limits::{Amounts, Denial, Limits};
+use super::charge::{Charge, Class, SCOPES_PER_CHARGE};
+use super::limits::{Amount, Amounts, Denial, Limits};
 use super::scope::ScopeId;
 
 /// Whose claim it is: the holder knows.
@@ -30,8 +30,8 @@ pub struct Ticket(pub u64);
 /// From a holder.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ToBank {
-    /// A call needs `charge`, and has `has` already.
-    Claim(Ticket, Charge, Charge),
+    /// A call needs `charge`, and has `has` already; the holder lacks these places, and keeps its own for the rest.
+    Claim(Ticket, Charge, Charge, Lacking),
     /// These places are not needed.
     Return(ScopeId, Amounts),
     /// The answer to a recall: these places are not needed, and no more are unused.
@@ -45,8 +45,8 @@ pub enum ToBank {
 /// To a holder.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ToHolder {
-    /// What was claimed is the holder's: `charge` beyond `has`.
-    Granted(Ticket, Charge, Charge),
+    /// What was claimed is the holder's.
+    Granted(Ticket),
     /// It is not.
     Denied(Ticket, Denial),
     /// More places, from plenty: the scope is not scarce.
@@ -54,6 +54,25 @@ pub enum ToHolder {
     /// The scope is scarce: return what is unused, now and as calls end.
     Recall(ScopeId),
 }
+
+/// Which amounts a holder lacks places of, in which scopes of a charge: a bit for each.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Lacking(u32);
+
+impl Lacking {
+    fn bit(place: usize, amount: Amount) -> u32 {
+        1 << (place * Amount::COUNT + amount as usize)
+    }
+
+    /// What of `need` in the scope at this place of a charge is lacking, or is not.
+    fn part(self, place: usize, need: &Amounts, lacking: bool) -> Amounts {
+        let wanted = |amount: &Amount| (self.0 & Lacking::bit(place, *amount) != 0) == lacking;
+        Amount::ALL.into_iter().filter(wanted).fold(Amounts::ZERO, |part, amount| part.with(amount, need.get(amount)))
+    }
+}
+
+// A bit for each amount in each scope a call can count in.
+const _: () = assert!(SCOPES_PER_CHARGE * Amount::COUNT <= 32);
 
 /// What `charge` needs in `scope` beyond `has`.
 fn need(scope: ScopeId, charge: &Charge, has: &Charge) -> Amounts {

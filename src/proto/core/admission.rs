@@ -1,0 +1,229 @@
+//! Admission of calls on a core: claims of commands that found no place here, and on the lead core the bank that has the others
+//! (docs/decisions/admission.md).
+
+use super::Core;
+use super::envelope::{Envelope, JobId};
+use super::jobs::{Job, Owner, Wait};
+use super::outside::{Frames, Outside, Turn};
+use crate::proto::base::{CoreId, Counter, EndpointIndex, HexId, Time};
+use crate::proto::cac::share::{Bank, Ticket, ToBank, ToHolder};
+use crate::proto::cac::{Amounts, Cause, Charge, Denial, ScopeId};
+use crate::proto::endpoint::ConnectionSlot;
+use crate::proto::mgcp::create::Half;
+use crate::proto::mgcp::{self, Created, Outcome, Refused};
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// How long a claim is waited for (R39).
+pub(super) const DECIDE_WITHIN: Duration = Duration::from_millis(250);
+/// How often the bank hears of what is in use, when it changes.
+const TELL_EVERY: Duration = Duration::from_millis(250);
+/// Refusals remembered for operators, per core.
+const DENIALS_MAX: usize = 64;
+
+/// What goes on when a claim is granted.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Resume {
+    /// The command starts over.
+    Start,
+    /// So does the change of this connection.
+    Change(ConnectionSlot),
+    /// A connection for a command of another core is made.
+    Made(EndpointIndex, Half),
+    /// The first half of a pair is made.
+    First(EndpointIndex, Created),
+}
+
+/// A refusal, for operators who ask why (R46).
+#[derive(Clone, Copy, Debug)]
+pub struct DenialView {
+    /// When.
+    pub at: Time,
+    /// The endpoint.
+    pub endpoint: Option<EndpointIndex>,
+    /// The call.
+    pub call: HexId,
+    /// What it wanted.
+    pub charge: Charge,
+    /// Why not.
+    pub denial: Denial,
+}
+
+/// What operators see of admission on one core.
+#[derive(Clone, Debug, Default)]
+pub struct AdmissionView {
+    /// In use, by scope.
+    pub used: Vec<Amounts>,
+    /// Held, used or not, by scope.
+    pub held: Vec<Amounts>,
+    /// Refused, by scope and [`Cause`].
+    pub denied: Vec<[u64; Cause::ALL.len()]>,
+    /// The last refusals, oldest first.
+    pub denials: Vec<DenialView>,
+    /// On the lead core: places given to all cores, and whether each call claims, by scope.
+    pub given: Vec<(Amounts, bool)>,
+}
+
+/// What a core remembers of admission beside its desk.
+pub(super) struct Admissions {
+    /// On the lead core.
+    bank: Option<Bank>,
+    denied: Vec<[u64; Cause::ALL.len()]>,
+    denials: VecDeque<DenialView>,
+    tell_at: Time,
+}
+
+impl Admissions {
+    pub fn new(bank: Option<Bank>, scopes: usize) -> Admissions {
+        let denied = vec![[0; Cause::ALL.len()]; scopes];
+        Admissions { bank, denied, denials: VecDeque::with_capacity(DENIALS_MAX), tell_at: Time::NEVER }
+    }
+
+    /// When the bank is to hear of changes.
+    pub fn deadline(&self) -> Time {
+        self.tell_at
+    }
+
+    pub fn set_limits(&mut self, limits: &[crate::proto::cac::Limits]) {
+        if let Some(bank) = &mut self.bank {
+            bank.set_limits(limits);
+        }
+    }
+}
+
+fn ticket(job: JobId) -> Ticket {
+    Ticket(u64::from(job.generation) << 16 | u64::from(job.slot))
+}
+
+fn job_of(ticket: Ticket) -> JobId {
+    JobId { slot: ticket.0 as u16, generation: (ticket.0 >> 16) as u32 }
+}
+
+impl Core {
+    /// Claims for a command that waits as `job`.
+    pub(super) fn claim(&mut self, job: JobId, charge: &Charge, has: &Charge) {
+        self.counters.add(Counter::AdmissionClaims);
+        if let Some(desk) = &mut self.calls.desk {
+            desk.holder.claim(ticket(job), charge, has);
+        }
+    }
+
+    /// Sends the next message about places; false when there is none.
+    pub(super) fn send_places<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>) -> bool {
+        let Some(desk) = &mut self.calls.desk else { return false };
+        if desk.holder.has_news() && self.admissions.tell_at == Time::NEVER {
+            self.admissions.tell_at = turn.now + TELL_EVERY;
+        }
+        if let Some(message) = desk.holder.poll() {
+            self.must_tell(turn, self.plan.lead(), Envelope::ToBank(message));
+            return true;
+        }
+        let Some((holder, message)) = self.admissions.bank.as_mut().and_then(Bank::poll) else { return false };
+        let owner = self.plan.owner_at(holder);
+        self.must_tell(turn, owner, Envelope::ToHolder(message));
+        true
+    }
+
+    /// Tells the bank what is in use, when it is time.
+    pub(super) fn handle_admissions(&mut self, now: Time) {
+        if self.admissions.tell_at <= now {
+            self.admissions.tell_at = Time::NEVER;
+            if let Some(desk) = &mut self.calls.desk {
+                desk.holder.tell();
+            }
+        }
+    }
+
+    pub(super) fn handle_to_bank(&mut self, now: Time, from: CoreId, message: ToBank) {
+        let holder = self.plan.ordinal(from);
+        if let (Some(bank), Some(holder)) = (&mut self.admissions.bank, holder) {
+            bank.handle(now, holder, message);
+        }
+    }
+
+    pub(super) fn handle_to_holder<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, message: ToHolder) {
+        let Some((ticket, wanted, result)) = self.calls.desk.as_mut().and_then(|desk| desk.holder.handle(message)) else { return };
+        let id = job_of(ticket);
+        // A command that was aborted or answered meanwhile has left the table; its places are spare.
+        if let Some(Job { wait: Wait::Claim(charge, resume), .. }) = self.jobs.get(id).copied() {
+            match result {
+                Ok(()) => self.resume(turn, id, resume),
+                Err(denial) => self.deny(turn, id, charge, denial),
+            }
+        }
+        if let Some(desk) = &mut self.calls.desk {
+            desk.holder.settle(&wanted);
+        }
+    }
+
+    /// A claim was granted: the command goes on, and takes what it claimed.
+    fn resume<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, id: JobId, resume: Resume) {
+        if let Resume::Start | Resume::Change(_) = resume {
+            return self.start_over(turn, id);
+        }
+        let Some(job) = self.jobs.remove(id) else { return };
+        match (resume, job.owner) {
+            (Resume::First(endpoint, second), _) => self.make_first(turn, job, endpoint, second),
+            (Resume::Made(endpoint, half), Owner::There(core, coordinator)) => {
+                let busy = self.calls.endpoints.get(endpoint).is_some_and(|state| state.connection_count() > 0);
+                if half == Half::Whole && busy {
+                    // It was idle; another command has taken it meanwhile.
+                    return self.handle_try(turn, core, coordinator, job.received.message);
+                }
+                let made = self.parsed(turn, job.received.message, |here, turn, command| {
+                    here.make_for(turn, (core, coordinator, job.received), command, endpoint, half)
+                });
+                if let Err(refused) = made {
+                    self.end(turn, &job, Outcome::Refused(refused));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A command is refused for want of places.
+    fn deny<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, id: JobId, charge: Charge, denial: Denial) {
+        let Some(job) = self.jobs.get(id).copied() else { return };
+        self.counters.add(Counter::AdmissionRefused);
+        if let Some(denied) = self.admissions.denied.get_mut(usize::from(denial.scope.0)) {
+            denied[denial.cause as usize] += 1;
+        }
+        let call = self.parsed(turn, job.received.message, |_, _, command| Ok(command.call()?.unwrap_or(HexId::NONE)));
+        if self.admissions.denials.len() >= DENIALS_MAX {
+            self.admissions.denials.pop_front();
+        }
+        let view = DenialView { at: turn.now, endpoint: job.endpoint, call: call.unwrap_or(HexId::NONE), charge, denial };
+        self.admissions.denials.push_back(view);
+        self.refuse_claim(turn, id, denial.cause);
+    }
+
+    /// No answer came in time: a core stands still.
+    pub(super) fn claim_overdue<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, id: JobId) {
+        self.counters.add(Counter::AdmissionOverdue);
+        self.refuse_claim(turn, id, Cause::Unreachable);
+    }
+
+    fn refuse_claim<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, id: JobId, cause: Cause) {
+        let Some(job) = self.jobs.remove(id) else { return };
+        if let Wait::Claim(_, Resume::First(_, second)) = job.wait {
+            self.take_down_second(turn, Some(second));
+        }
+        let refused = mgcp::admission_refused(cause);
+        let code = self.settings.agent(job.received.message.agent).and_then(|agent| agent.admission_code);
+        self.end(turn, &job, Outcome::Refused(Refused { code: code.unwrap_or(refused.code), ..refused }));
+    }
+
+    /// What operators see.
+    pub(super) fn admission_view(&self) -> AdmissionView {
+        let Some(desk) = &self.calls.desk else { return AdmissionView::default() };
+        let scopes = || (0..self.admissions.denied.len()).map(|place| ScopeId(place as u16));
+        let bank = self.admissions.bank.as_ref();
+        AdmissionView {
+            used: scopes().map(|scope| desk.holder.used(scope)).collect(),
+            held: scopes().map(|scope| desk.holder.held(scope)).collect(),
+            denied: self.admissions.denied.clone(),
+            denials: self.admissions.denials.iter().copied().collect(),
+            given: bank.map_or(Vec::new(), |bank| scopes().map(|scope| (bank.given(scope), bank.is_scarce(scope))).collect()),
+        }
+    }
+}

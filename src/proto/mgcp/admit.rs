@@ -1,0 +1,191 @@
+//! Admission of connections: which scopes one counts in, and that it counts there from its creation to its end, whatever ends it
+//! (the table of cases is in docs/decisions/admission.md).
+
+use super::Calls;
+use super::create::Half;
+use crate::proto::base::EndpointIndex;
+use crate::proto::cac::share::{Holder, Taken};
+use crate::proto::cac::{Charge, Class, Direction, Limits, ScopeId};
+use crate::proto::endpoint::{ConnectionSlot, LocalMedia, Remote};
+use crate::proto::trunk::Seizer;
+
+/// Octets of IPv4, UDP and RTP in front of each packet's payload.
+const OVERHEAD_V4: u32 = 20 + 8 + 12;
+/// The same over IPv6.
+const OVERHEAD_V6: u32 = 40 + 8 + 12;
+
+/// What admission keeps on one core.
+#[derive(Debug)]
+pub struct Desk {
+    /// The places of this core.
+    pub holder: Holder,
+    /// What each connection is charged, by slot.
+    charges: Vec<Charge>,
+    /// What connections are to be charged whose media is being changed; they hold both until then.
+    changing: Vec<(ConnectionSlot, Charge)>,
+}
+
+impl Desk {
+    /// The desk of one of so many cores that own endpoints.
+    pub fn new(limits: &[Limits], cores: usize, connections: u32) -> Desk {
+        let charges = vec![Charge::EMPTY; connections as usize];
+        Desk { holder: Holder::new(limits, cores), charges, changing: Vec::new() }
+    }
+
+    /// What the connection in `slot` is charged.
+    pub fn charge(&self, slot: ConnectionSlot) -> Charge {
+        self.charges.get(slot as usize).copied().unwrap_or(Charge::EMPTY)
+    }
+}
+
+/// Bandwidth in kbit/s that media of this kind takes on an IP network, one way, rounded up.
+fn kbits(local: &LocalMedia, remote: &Remote) -> u32 {
+    let overhead = match remote {
+        Remote::Local(..) => return 0,
+        Remote::Rtp(address, _) if address.is_ipv6() => OVERHEAD_V6,
+        Remote::Rtp(..) | Remote::Unknown => OVERHEAD_V4,
+    };
+    let period_ms = u32::from(local.period_ms).max(1);
+    let bits_per_second = local.encodings.first().map_or(0, |encoding| encoding.facts().bits_per_second);
+    let packet_bits = bits_per_second / 1000 * period_ms + overhead * 8;
+    packet_bits.div_ceil(period_ms)
+}
+
+/// Which way a call goes whose connection is created: as its trunk group only goes, as its line was seized, else by whether the
+/// connection comes with a description of the far end.
+fn direction(calls: &Calls, endpoint: EndpointIndex, half: Half, remote: &Remote, group: Option<&crate::proto::cac::Scope>) -> Direction {
+    if let Some(direction) = group.and_then(|group| group.one_way) {
+        return direction;
+    }
+    match calls.card.seized_by(endpoint) {
+        Some(Seizer::FarEnd) => return Direction::Inbound,
+        Some(Seizer::Gateway) => return Direction::Outbound,
+        None => {}
+    }
+    match (half, remote) {
+        (Half::First, _) => Direction::Inbound,
+        (Half::Second, _) | (Half::Whole, Remote::Rtp(..) | Remote::Local(..)) => Direction::Outbound,
+        (Half::Whole, Remote::Unknown) => group.map_or(Direction::Inbound, |group| group.undescribed),
+    }
+}
+
+fn address(remote: &Remote) -> Option<std::net::IpAddr> {
+    match remote {
+        Remote::Rtp(address, _) => Some(*address),
+        Remote::Unknown | Remote::Local(..) => None,
+    }
+}
+
+/// Takes the places of a new connection: its charge, or what must be claimed first.
+pub(super) fn take_new(
+    calls: &mut Calls,
+    endpoint: EndpointIndex,
+    half: Half,
+    local: &LocalMedia,
+    remote: &Remote,
+) -> Result<Charge, Charge> {
+    if calls.desk.is_none() {
+        return Ok(Charge::EMPTY);
+    }
+    let plan = calls.plan.clone();
+    let Some(admission) = &plan.admission else { return Ok(Charge::EMPTY) };
+    let group = admission.groups.get(endpoint.0 as usize).copied().unwrap_or(ScopeId::NONE);
+    let scope = admission.tree.get(group);
+    let inside = half != Half::Whole;
+    let leg = Charge::new(
+        direction(calls, endpoint, half, remote, scope),
+        scope.map_or(Class::Normal, |scope| scope.class),
+        if inside { 0 } else { kbits(local, remote) },
+    );
+    let charge = admission.tree.charge(group, address(remote), leg);
+    match calls.desk.as_mut().map(|desk| desk.holder.take(&charge, &Charge::EMPTY)) {
+        Some(Taken::Claim) => Err(charge),
+        _ => Ok(charge),
+    }
+}
+
+/// The connection in `slot` is charged this from now on.
+pub(super) fn keep(calls: &mut Calls, slot: ConnectionSlot, charge: Charge) {
+    if let Some(place) = calls.desk.as_mut().and_then(|desk| desk.charges.get_mut(slot as usize)) {
+        *place = charge;
+    }
+}
+
+/// A connection did not come about.
+pub(super) fn drop_new(calls: &mut Calls, charge: &Charge) {
+    if let Some(desk) = &mut calls.desk {
+        desk.holder.release(charge, &Charge::EMPTY);
+    }
+}
+
+/// The connection in `slot` is gone.
+pub(super) fn ended(calls: &mut Calls, slot: ConnectionSlot) {
+    unchanged(calls, slot);
+    let Some(desk) = &mut calls.desk else { return };
+    if let Some(place) = desk.charges.get_mut(slot as usize) {
+        let charge = std::mem::replace(place, Charge::EMPTY);
+        desk.holder.release(&charge, &Charge::EMPTY);
+    }
+}
+
+/// Takes what a changed connection needs beyond what it has, which it keeps too until [`changed`] or [`unchanged`]; or says what must
+/// be claimed first, and what there is.
+pub(super) fn take_more(calls: &mut Calls, slot: ConnectionSlot, local: &LocalMedia, remote: &Remote) -> Result<(), (Charge, Charge)> {
+    let Some(desk) = &calls.desk else { return Ok(()) };
+    let has = desk.charge(slot);
+    let plan = calls.plan.clone();
+    let (Some(admission), Some(connection)) = (&plan.admission, calls.endpoints.connections.get(slot)) else { return Ok(()) };
+    let group = admission.groups.get(connection.endpoint.0 as usize).copied().unwrap_or(ScopeId::NONE);
+    let leg = Charge::new(has.direction, has.class, kbits(local, remote));
+    let charge = admission.tree.charge(group, address(remote), leg);
+    if charge == has {
+        return Ok(());
+    }
+    let Some(desk) = &mut calls.desk else { return Ok(()) };
+    match desk.holder.take(&charge, &has) {
+        Taken::Claim => Err((charge, has)),
+        Taken::Now => {
+            desk.changing.push((slot, charge));
+            Ok(())
+        }
+    }
+}
+
+/// The change is made: what the connection had before and needs no more is free.
+pub(super) fn changed(calls: &mut Calls, slot: ConnectionSlot) {
+    let Some(desk) = &mut calls.desk else { return };
+    let Some(place) = desk.changing.iter().position(|(changing, _)| *changing == slot) else { return };
+    let (_, charge) = desk.changing.swap_remove(place);
+    let before = desk.charge(slot);
+    desk.holder.release(&before, &charge);
+    if let Some(place) = desk.charges.get_mut(slot as usize) {
+        *place = charge;
+    }
+}
+
+/// The change is not made: the connection is what it was.
+pub fn unchanged(calls: &mut Calls, slot: ConnectionSlot) {
+    let Some(desk) = &mut calls.desk else { return };
+    let Some(place) = desk.changing.iter().position(|(changing, _)| *changing == slot) else { return };
+    let (_, charge) = desk.changing.swap_remove(place);
+    let before = desk.charge(slot);
+    desk.holder.release(&charge, &before);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proto::endpoint::Encoding;
+
+    /// What a stream takes on the network: G.711 at 20 ms 80 kbit/s, at 10 ms 96, over IPv6 88; inside the gateway nothing.
+    #[test]
+    fn bandwidth_is_that_of_the_packets_on_the_network() {
+        let encodings = [&b"PCMU"[..]].into_iter().filter_map(Encoding::by_name).collect();
+        let local = |period_ms| LocalMedia { encodings, period_ms, ..LocalMedia::default() };
+        assert_eq!(kbits(&local(20), &Remote::Unknown), 80);
+        assert_eq!(kbits(&local(10), &Remote::Rtp([192, 0, 2, 1].into(), 5000)), 96);
+        assert_eq!(kbits(&local(20), &Remote::Rtp(std::net::Ipv6Addr::LOCALHOST.into(), 5000)), 88);
+        assert_eq!(kbits(&local(30), &Remote::Unknown), 75);
+        assert_eq!(kbits(&local(20), &Remote::Local(EndpointIndex(1), Default::default())), 0);
+    }
+}
