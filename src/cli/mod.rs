@@ -1,5 +1,6 @@
 //! The command line: what can be typed, and where it goes. It does nothing itself.
 
+mod admission;
 mod ask;
 mod far;
 mod pcapng;
@@ -380,7 +381,7 @@ mod tests {
         ] {
             assert_eq!(request(line), Ok(expected), "{line}");
         }
-        for what in ["cores", "spans", "alarms", "endpoints", "connections", "agents", "transactions", "counters"] {
+        for what in ["cores", "spans", "alarms", "endpoints", "connections", "agents", "transactions", "cac", "counters"] {
             assert!(request(&format!("tollgate show {what}")).is_ok(), "{what}");
         }
         for bad in

@@ -22,6 +22,7 @@ pub fn text(response: &Response, history: bool) -> String {
         Body::Connections(list) => list_text(list, "connection", &connections(&list.rows)),
         Body::Agents(list) => list_text(list, "agent", &agents(&list.rows)),
         Body::Transactions(transactions) => self::transactions(transactions),
+        Body::Cac(admission) => super::admission::text(admission),
         Body::Counters(counters) => self::counters(counters),
         Body::Done(words) => return format!("{words}\n"),
         Body::Reload(reload) => return self::reload(reload),

@@ -23,7 +23,9 @@ use crate::proto::core::{Boot, Core};
 use crate::proto::endpoint::{Encoding, Law};
 use crate::proto::overload::Levels;
 use crate::proto::package::ChannelKind;
-use crate::proto::plan::{Admission, AgentSettings, Limits, LoadControl, Lookups, Manners, Plan, Provisional, Settings, SpanPlan, Timers, Version};
+use crate::proto::plan::{
+    Admission, AgentSettings, Limits, LoadControl, Lookups, Manners, Plan, Provisional, Settings, SpanPlan, Timers, Version,
+};
 use crate::proto::transaction::pace::PaceSettings;
 use crate::proto::trunk::{Facility, FacilityKind, FacilityPlan, SimCard, SimulatedPlan, Topology};
 use anyhow::{Context, Result, anyhow, bail};

@@ -123,6 +123,30 @@ fn a_refusal_says_why() {
     });
 }
 
+/// R45: a warning stands from its threshold on, until use is well below.
+#[test]
+fn much_in_use_is_an_alarm_until_it_is_little() {
+    let limits = Limits { warn_percent: Some(75), clear_percent: 25, ..calls(4) };
+    with_limits([NONE, limits, NONE, NONE, NONE], |w| {
+        let warnings = |w: &mut World| {
+            let lead = w.plan.lead();
+            w.run_for(S);
+            match w.ask_core(lead, Ask::Facilities) {
+                Answer::Facilities(view) => view.warnings,
+                other => panic!("{other:?}"),
+            }
+        };
+        (1..=2).for_each(|line| drop(create(w, &format!("ds/ds1-{line}/1"), "A1")));
+        assert_eq!(warnings(w), []);
+        create(w, "ds/ds1-3/1", "A1");
+        assert_eq!(warnings(w), [(NORTH, Amount::Calls)]);
+        assert_eq!(code(w, "DLCX", "ds/ds1-1/1", &[]), 250);
+        assert_eq!(warnings(w), [(NORTH, Amount::Calls)]);
+        assert_eq!(code(w, "DLCX", "ds/ds1-2/1", &[]), 250);
+        assert_eq!(warnings(w), []);
+    });
+}
+
 /// A repeat of a refused command gets the same answer, though there is room by now (R26).
 #[test]
 fn a_repeat_of_a_refused_command_is_refused_again() {

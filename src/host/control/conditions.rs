@@ -6,6 +6,7 @@ use super::names::facility_name;
 use super::view::AlarmRow;
 use crate::config;
 use crate::proto::base::{AgentId, Time};
+use crate::proto::cac::{Amount, ScopeId};
 use crate::proto::core::{FacilitiesView, HeldView};
 use crate::proto::plan::AgentSettings;
 use crate::proto::restart::{Alarm, AnnouncementState, Severity};
@@ -125,7 +126,21 @@ impl Gateway {
             list.push(Condition { since: view.draining_since, ..draining });
         }
         list.extend(self.held(&view.held));
+        list.extend(view.warnings.iter().filter_map(|&(scope, amount)| self.nearly_full(scope, amount)));
         list
+    }
+
+    /// Much of what a scope of admission may have is in use.
+    fn nearly_full(&self, scope: ScopeId, amount: Amount) -> Option<Condition> {
+        let name = &self.cores.plan.admission.as_ref()?.tree.get(scope)?.name;
+        let (kind, what) = match amount {
+            Amount::Inbound => ("admission-in", "calls from the trunk"),
+            Amount::Outbound => ("admission-out", "calls to the trunk"),
+            Amount::Kbits => ("admission-bandwidth", "bandwidth"),
+            Amount::Calls | Amount::Normal | Amount::Priority => ("admission-calls", "calls"),
+        };
+        let what = format!("{what}: so much of the limit is in use that it warns (scope.warn_percent)");
+        Some(Condition::new(format!("scope {name}"), kind, Severity::Minor, what).over("use is below scope.clear_percent again"))
     }
 
     fn failure(&self, alarm: &Alarm) -> Condition {

@@ -40,6 +40,7 @@ impl Gateway {
             What::Connections => Body::Connections(self.connections(name, state, silent)?),
             What::Agents => Body::Agents(pick(self.agent_rows(silent), name, state)?),
             What::Transactions => Body::Transactions(self.transactions(name, state, silent)?),
+            What::Cac => Body::Cac(self.admission(name, state, silent)?),
             What::Counters => Body::Counters(self.counters(name, state)?),
         })
     }
@@ -61,6 +62,10 @@ impl Gateway {
                 let mut counters =
                     Counter::ALL.iter().map(|counter| counter.name()).chain(self.names.counters.all().map(|(name, ..)| name));
                 (counters.any(fits) || code(), "counter or return code")
+            }
+            What::Cac => {
+                let tree = plan.admission.as_ref().map(|admission| &admission.tree);
+                (tree.is_some_and(|tree| tree.iter().any(|(_, scope)| fits(&scope.name))), "scope")
             }
             What::Endpoints | What::Connections => {
                 let (_, pattern) = self.wanted(Some(pattern))?;
@@ -332,7 +337,7 @@ impl Gateway {
 }
 
 /// The rows with fitting names in the state asked for.
-fn pick<R: Row>(mut rows: Vec<R>, name: Option<&str>, state: Option<&str>) -> Result<List<R>, Failure> {
+pub(super) fn pick<R: Row>(mut rows: Vec<R>, name: Option<&str>, state: Option<&str>) -> Result<List<R>, Failure> {
     let states = R::states();
     if let Some(state) = state.filter(|state| !states.contains(state)) {
         let message = format!("{state}: no such state here; there are {}", states.join(", "));

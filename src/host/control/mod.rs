@@ -7,6 +7,7 @@
 //!
 //! To drive it: [`Control::new`] binds what operators and collectors connect to; [`Control::run`] returns when the process is to end.
 
+mod admission;
 mod conditions;
 mod guests;
 pub mod hosts;

@@ -202,6 +202,8 @@ pub enum What {
     Agents,
     /// Transactions kept, running and outstanding.
     Transactions,
+    /// Admission: use and limits of each scope, and why calls were refused.
+    Cac,
     /// All counters.
     Counters,
 }

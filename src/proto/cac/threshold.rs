@@ -18,6 +18,12 @@ pub struct Threshold {
 }
 
 impl Threshold {
+    /// The amounts a warning stands for.
+    pub fn raised(&self) -> impl Iterator<Item = Amount> + use<> {
+        let raised = self.raised;
+        Amount::ALL.into_iter().filter(move |&amount| raised & 1 << amount as u8 != 0)
+    }
+
     /// Whether any warning stands.
     pub fn is_raised(&self) -> bool {
         self.raised != 0

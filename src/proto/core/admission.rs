@@ -7,7 +7,7 @@ use super::jobs::{Job, Owner, Wait};
 use super::outside::{Frames, Outside, Turn};
 use crate::proto::base::{CoreId, Counter, EndpointIndex, HexId, Time};
 use crate::proto::cac::share::{Bank, Ticket, ToBank, ToHolder};
-use crate::proto::cac::{Amounts, Cause, Charge, Denial, ScopeId};
+use crate::proto::cac::{Amount, Amounts, Cause, Charge, Denial, ScopeId};
 use crate::proto::endpoint::ConnectionSlot;
 use crate::proto::mgcp::create::Half;
 use crate::proto::mgcp::{self, Created, Outcome, Refused};
@@ -82,6 +82,11 @@ impl Admissions {
     /// When the bank is to hear of changes.
     pub fn deadline(&self) -> Time {
         self.tell_at
+    }
+
+    /// On the lead core: scopes of which much is in use.
+    pub fn warnings(&self) -> Vec<(ScopeId, Amount)> {
+        self.bank.iter().flat_map(Bank::warnings).collect()
     }
 
     pub fn set_limits(&mut self, limits: &[crate::proto::cac::Limits]) {

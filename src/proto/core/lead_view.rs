@@ -5,6 +5,7 @@ use super::Core;
 use super::lead::Lead;
 use super::operator::{Answer, Ask, Request};
 use crate::proto::base::{AgentId, EndpointIndex, EndpointRange, Time};
+use crate::proto::cac::{Amount, ScopeId};
 use crate::proto::restart::{self, Admin};
 use crate::proto::trunk::{Facility, SpanIndex};
 
@@ -25,6 +26,8 @@ pub struct FacilitiesView {
     pub draining: bool,
     /// Since when.
     pub draining_since: Option<Time>,
+    /// Scopes of admission of which much is in use: of what.
+    pub warnings: Vec<(ScopeId, Amount)>,
 }
 
 /// Calls of one span that ended because it went out of service.
@@ -87,6 +90,9 @@ impl Core {
                     _ => FacilitiesView::default(),
                 };
                 let progress = self.facilities_slice(lead, &mut view, request.position, slice);
+                if matches!(progress, Progress::Done) {
+                    view.warnings = self.admissions.warnings();
+                }
                 request.answer = Answer::Facilities(view);
                 match progress {
                     Progress::Next(announcement, endpoint) => request.position = (announcement, endpoint),

@@ -5,9 +5,9 @@ use super::Calls;
 use super::create::Half;
 use crate::proto::base::EndpointIndex;
 use crate::proto::cac::share::{Holder, Taken};
-use crate::proto::cac::{Charge, Class, Direction, Limits, ScopeId};
+use crate::proto::cac::{Charge, Class, Direction, Limits, Scope, ScopeId};
 use crate::proto::endpoint::{ConnectionSlot, LocalMedia, Remote};
-use crate::proto::trunk::Seizer;
+use crate::proto::trunk::{Card, Seizer};
 
 /// Octets of IPv4, UDP and RTP in front of each packet's payload.
 const OVERHEAD_V4: u32 = 20 + 8 + 12;
@@ -53,11 +53,11 @@ fn kbits(local: &LocalMedia, remote: &Remote) -> u32 {
 
 /// Which way a call goes whose connection is created: as its trunk group only goes, as its line was seized, else by whether the
 /// connection comes with a description of the far end.
-fn direction(calls: &Calls, endpoint: EndpointIndex, half: Half, remote: &Remote, group: Option<&crate::proto::cac::Scope>) -> Direction {
+fn direction(card: &dyn Card, endpoint: EndpointIndex, half: Half, remote: &Remote, group: Option<&Scope>) -> Direction {
     if let Some(direction) = group.and_then(|group| group.one_way) {
         return direction;
     }
-    match calls.card.seized_by(endpoint) {
+    match card.seized_by(endpoint) {
         Some(Seizer::FarEnd) => return Direction::Inbound,
         Some(Seizer::Gateway) => return Direction::Outbound,
         None => {}
@@ -84,23 +84,19 @@ pub(super) fn take_new(
     local: &LocalMedia,
     remote: &Remote,
 ) -> Result<Charge, Charge> {
-    if calls.desk.is_none() {
-        return Ok(Charge::EMPTY);
-    }
-    let plan = calls.plan.clone();
-    let Some(admission) = &plan.admission else { return Ok(Charge::EMPTY) };
+    let Calls { plan, desk, card, .. } = calls;
+    let (Some(desk), Some(admission)) = (desk, &plan.admission) else { return Ok(Charge::EMPTY) };
     let group = admission.groups.get(endpoint.0 as usize).copied().unwrap_or(ScopeId::NONE);
     let scope = admission.tree.get(group);
-    let inside = half != Half::Whole;
     let leg = Charge::new(
-        direction(calls, endpoint, half, remote, scope),
+        direction(&**card, endpoint, half, remote, scope),
         scope.map_or(Class::Normal, |scope| scope.class),
-        if inside { 0 } else { kbits(local, remote) },
+        if half == Half::Whole { kbits(local, remote) } else { 0 },
     );
     let charge = admission.tree.charge(group, address(remote), leg);
-    match calls.desk.as_mut().map(|desk| desk.holder.take(&charge, &Charge::EMPTY)) {
-        Some(Taken::Claim) => Err(charge),
-        _ => Ok(charge),
+    match desk.holder.take(&charge, &Charge::EMPTY) {
+        Taken::Claim => Err(charge),
+        Taken::Now => Ok(charge),
     }
 }
 
@@ -131,17 +127,16 @@ pub(super) fn ended(calls: &mut Calls, slot: ConnectionSlot) {
 /// Takes what a changed connection needs beyond what it has, which it keeps too until [`changed`] or [`unchanged`]; or says what must
 /// be claimed first, and what there is.
 pub(super) fn take_more(calls: &mut Calls, slot: ConnectionSlot, local: &LocalMedia, remote: &Remote) -> Result<(), (Charge, Charge)> {
-    let Some(desk) = &calls.desk else { return Ok(()) };
+    let Calls { plan, desk, endpoints, .. } = calls;
+    let (Some(desk), Some(admission)) = (desk, &plan.admission) else { return Ok(()) };
+    let Some(connection) = endpoints.connections.get(slot) else { return Ok(()) };
     let has = desk.charge(slot);
-    let plan = calls.plan.clone();
-    let (Some(admission), Some(connection)) = (&plan.admission, calls.endpoints.connections.get(slot)) else { return Ok(()) };
     let group = admission.groups.get(connection.endpoint.0 as usize).copied().unwrap_or(ScopeId::NONE);
     let leg = Charge::new(has.direction, has.class, kbits(local, remote));
     let charge = admission.tree.charge(group, address(remote), leg);
     if charge == has {
         return Ok(());
     }
-    let Some(desk) = &mut calls.desk else { return Ok(()) };
     match desk.holder.take(&charge, &has) {
         Taken::Claim => Err((charge, has)),
         Taken::Now => {

@@ -155,6 +155,12 @@ impl Tuning {
         self
     }
 
+    /// What calls count in: a list of tables in one line.
+    pub fn scopes(mut self, list: &str) -> Tuning {
+        self.document["scope"] = toml_edit::value(list.parse::<toml_edit::Value>().unwrap());
+        self
+    }
+
     /// The layout of cores; on as many CPUs as there are, one after the other.
     pub fn layout(self, both: u8, transport: u8, shard: u8) -> Tuning {
         let cpus = std::thread::available_parallelism().unwrap().get();

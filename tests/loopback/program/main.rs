@@ -4,6 +4,7 @@
 //! same time. Nothing waits longer than what it waits for; children end with their guard ([`gateway::Gateway`]). What a test needs from
 //! the machine and does not get (a network namespace, another user) it says, and passes.
 
+mod admission;
 mod agent;
 mod alarms;
 mod check;

@@ -1,9 +1,9 @@
 //! What gives places out.
 
 use super::super::charge::{Charge, Class};
-use super::super::limits::{self, Amounts, Bucket, Cause, Denial, Limits, UNLIMITED};
+use super::super::limits::{self, Amount, Amounts, Bucket, Cause, Denial, Limits, UNLIMITED};
 use super::super::scope::ScopeId;
-use super::super::threshold::{Crossing, Threshold};
+use super::super::threshold::Threshold;
 use super::{Lacking, Ticket, ToBank, ToHolder, initial, need, ordinary};
 use crate::proto::base::Time;
 use std::collections::VecDeque;
@@ -20,6 +20,9 @@ struct Account {
     scarce: bool,
     /// Answers to a recall that have not come.
     answers: usize,
+    /// When the latest recall began, and when the latest one that is over did; in messages handled.
+    began: u64,
+    over: u64,
     buckets: [Bucket; 2],
     /// In use, by holder, as told last.
     used: Vec<Amounts>,
@@ -53,6 +56,8 @@ struct Claim {
     has: Charge,
     /// Where the holder lacks places.
     lacking: Lacking,
+    /// When it came, in messages handled.
+    came: u64,
 }
 
 impl Claim {
@@ -76,10 +81,11 @@ enum Outcome {
 pub struct Bank {
     accounts: Vec<Account>,
     holders: usize,
+    /// Messages handled.
+    handled: u64,
     /// Claims that wait for a recall, in the order they came.
     claims: VecDeque<Claim>,
     out: VecDeque<(usize, ToHolder)>,
-    crossings: VecDeque<(ScopeId, Crossing)>,
 }
 
 impl Bank {
@@ -90,17 +96,13 @@ impl Bank {
             given: initial(limits, holders).zip(&Amounts::ZERO, |each, _| each.saturating_mul(holders as u32)),
             scarce: false,
             answers: 0,
+            began: 0,
+            over: 0,
             buckets: [Bucket::default(); 2],
             used: vec![Amounts::ZERO; holders],
             threshold: Threshold::default(),
         };
-        Bank {
-            accounts: limits.iter().map(account).collect(),
-            holders,
-            claims: VecDeque::new(),
-            out: VecDeque::new(),
-            crossings: VecDeque::new(),
-        }
+        Bank { accounts: limits.iter().map(account).collect(), holders, handled: 0, claims: VecDeque::new(), out: VecDeque::new() }
     }
 
     /// What is in use of `scope`, as far as it was told.
@@ -139,8 +141,10 @@ impl Bank {
 
     /// What a holder says.
     pub fn handle(&mut self, now: Time, holder: usize, message: ToBank) {
+        self.handled += 1;
+        let came = self.handled;
         match message {
-            ToBank::Claim(ticket, charge, has, lacking) => self.claim(now, Claim { holder, ticket, charge, has, lacking }),
+            ToBank::Claim(ticket, charge, has, lacking) => self.claim(now, Claim { holder, ticket, charge, has, lacking, came }),
             ToBank::Return(scope, amounts) => {
                 if let Some(account) = self.accounts.get_mut(usize::from(scope.0)) {
                     account.given = account.given.minus(&amounts);
@@ -152,6 +156,7 @@ impl Bank {
                 account.given = account.given.minus(&amounts);
                 account.answers = account.answers.saturating_sub(1);
                 if account.answers == 0 {
+                    account.over = account.began;
                     self.claim_again(now);
                     self.relax(scope);
                 }
@@ -176,9 +181,13 @@ impl Bank {
         self.out.pop_front()
     }
 
-    /// A scope that came to a threshold, or left it.
-    pub fn next_crossing(&mut self) -> Option<(ScopeId, Crossing)> {
-        self.crossings.pop_front()
+    /// Warnings that stand: much of this amount of this scope is in use.
+    pub fn warnings(&self) -> impl Iterator<Item = (ScopeId, Amount)> {
+        let raised = |(place, account): (usize, &Account)| {
+            let threshold = account.threshold;
+            threshold.raised().map(move |amount| (ScopeId(place as u16), amount)).collect::<Vec<_>>()
+        };
+        self.accounts.iter().enumerate().flat_map(raised)
     }
 
     fn claim(&mut self, now: Time, claim: Claim) {
@@ -210,12 +219,11 @@ impl Bank {
         let result = limits::check(now, &claim.charge, |scope| claim.need(scope), scope, is_new);
         let Err(denial) = result else { return Outcome::Granted };
         let Some(account) = self.accounts.get(usize::from(denial.scope.0)) else { return Outcome::Denied(denial) };
-        if denial.cause == Cause::Rate || account.scarce && account.answers == 0 {
+        // Whatever was unused, or on its way here, when the claim came has arrived with the answers to a recall that began later.
+        if denial.cause == Cause::Rate || account.over >= claim.came {
             return Outcome::Denied(denial);
         }
-        if !account.scarce {
-            self.recall(denial.scope);
-        }
+        self.recall(denial.scope);
         Outcome::Waits
     }
 
@@ -247,6 +255,7 @@ impl Bank {
         }
         account.scarce = true;
         account.answers = self.holders;
+        account.began = self.handled;
         self.out.extend((0..self.holders).map(|holder| (holder, ToHolder::Recall(scope))));
     }
 
@@ -268,11 +277,6 @@ impl Bank {
     fn watch(&mut self, scope: ScopeId) {
         let used = self.used(scope);
         let Some(account) = self.accounts.get_mut(usize::from(scope.0)) else { return };
-        while let Some(crossing) = account.threshold.next(&account.limits, &used) {
-            if self.crossings.len() >= 1024 {
-                self.crossings.pop_front();
-            }
-            self.crossings.push_back((scope, crossing));
-        }
+        while account.threshold.next(&account.limits, &used).is_some() {}
     }
 }

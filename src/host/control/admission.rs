@@ -1,0 +1,84 @@
+//! `show cac`: what is in use of each scope, and why calls were refused.
+
+use super::Gateway;
+use super::lists::pick;
+use super::names::{self, endpoint_name};
+use super::protocol::Failure;
+use super::view::{Admission, DenialRow, ScopeRow};
+use crate::proto::cac::{Amount, Amounts, Cause, Limits, ScopeId, UNLIMITED};
+use crate::proto::core::{AdmissionView, Answer, Ask, DenialView};
+
+/// Refusals told at the most, of all cores together.
+const DENIALS_MAX: usize = 64;
+
+impl Gateway {
+    /// The scopes whose names fit, with the latest refusals in them.
+    pub(super) fn admission(&self, name: Option<&str>, state: Option<&str>, silent: &mut Vec<u8>) -> Result<Admission, Failure> {
+        let views: Vec<AdmissionView> = self.ask_owners(&Ask::Admission, silent).into_iter().filter_map(view).collect();
+        let limits = crate::config::limits(&self.config());
+        let tree = self.cores.plan.admission.as_ref().map(|admission| &admission.tree);
+        let row = |(id, scope): (ScopeId, &crate::proto::cac::Scope)| {
+            let place = usize::from(id.0);
+            let limits = limits.get(place).copied().unwrap_or_default();
+            ScopeRow {
+                name: scope.name.clone(),
+                kind: scope.kind.name().into(),
+                pool: scope.parent.and_then(|parent| tree?.get(parent)).map(|pool| pool.name.clone()),
+                ..scope_row(&views, place, &limits)
+            }
+        };
+        let rows = tree.into_iter().flat_map(|tree| tree.iter()).map(row).collect();
+        let now = self.clock.now();
+        let scope_name = |id: ScopeId| tree.and_then(|tree| tree.get(id)).map_or(String::new(), |scope| scope.name.clone());
+        let mut denials: Vec<&DenialView> = views.iter().flat_map(|view| &view.denials).collect();
+        denials.sort_by_key(|denial| std::cmp::Reverse(denial.at));
+        let denials = denials.into_iter().map(|view| DenialRow {
+            age_s: now.since(view.at).as_secs(),
+            endpoint: view.endpoint.map_or(String::new(), |endpoint| endpoint_name(&self.cores.plan.topology, endpoint)),
+            call: view.call.to_string(),
+            direction: view.charge.direction.name().into(),
+            class: view.charge.class.name().into(),
+            kbits: view.charge.kbits,
+            scope: scope_name(view.denial.scope),
+            why: view.denial.cause.text().into(),
+            used: view.denial.used,
+            limit: view.denial.limit,
+        });
+        let denials = denials.filter(|row| name.is_none_or(|pattern| names::fits(pattern, &row.scope))).take(DENIALS_MAX).collect();
+        Ok(Admission { scopes: pick(rows, name, state)?, denials })
+    }
+}
+
+fn view((_, answer): (crate::proto::base::CoreId, Answer)) -> Option<AdmissionView> {
+    match answer {
+        Answer::Admission(view) => Some(view),
+        _ => None,
+    }
+}
+
+/// The numbers of one scope over all cores.
+fn scope_row(views: &[AdmissionView], place: usize, limits: &Limits) -> ScopeRow {
+    let sum = |of: fn(&AdmissionView) -> &Vec<Amounts>| {
+        views.iter().filter_map(|view| of(view).get(place)).fold(Amounts::ZERO, |sum, amounts| sum.plus(amounts))
+    };
+    let used = sum(|view| &view.used);
+    let (calls, normal, priority) = (used.get(Amount::Calls), used.get(Amount::Normal), used.get(Amount::Priority));
+    let limit = |limit: u32| (limit < UNLIMITED).then_some(limit);
+    let refused = |cause: Cause| views.iter().filter_map(|view| view.denied.get(place)).map(|denied| denied[cause as usize]).sum::<u64>();
+    let causes = Cause::ALL.into_iter().map(|cause| (cause.text().to_owned(), refused(cause))).filter(|(_, count)| *count > 0);
+    ScopeRow {
+        calls,
+        calls_limit: limit(limits.calls),
+        inbound: used.get(Amount::Inbound),
+        inbound_limit: limit(limits.inbound),
+        outbound: used.get(Amount::Outbound),
+        outbound_limit: limit(limits.outbound),
+        kbits: used.get(Amount::Kbits),
+        kbits_limit: limit(limits.kbits),
+        priority,
+        emergency: calls.saturating_sub(normal + priority),
+        refused: causes.collect(),
+        scarce: views.iter().any(|view| view.given.get(place).is_some_and(|(_, scarce)| *scarce)),
+        ..ScopeRow::default()
+    }
+}
