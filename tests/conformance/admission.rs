@@ -436,7 +436,8 @@ fn a_reload_changes_limits_and_cuts_no_call() {
 /// A core that stands still with the places keeps nobody waiting for long: 403 after a quarter of a second.
 #[test]
 fn a_core_that_stands_still_keeps_no_call_waiting() {
-    let mut w = World::new(super::setup(tollgate::sim::Layout::Two, 1), |plan, settings| {
+    // Another core receives, so that only the claim meets the one that stands still.
+    let mut w = World::new(super::setup(tollgate::sim::Layout::Split3, 1), |plan, settings| {
         limited(plan, settings, [NONE, calls(0), NONE, NONE, NONE], |_| {});
     });
     let other = w.plan.owners[1];
