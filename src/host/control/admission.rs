@@ -4,12 +4,100 @@ use super::Gateway;
 use super::lists::pick;
 use super::names::{self, endpoint_name};
 use super::protocol::Failure;
-use super::view::{Admission, DenialRow, ScopeRow};
+use super::view::{List, Row};
 use crate::proto::cac::{Amount, Amounts, Cause, Limits, ScopeId, UNLIMITED};
 use crate::proto::core::{AdmissionView, Answer, Ask, DenialView};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Refusals told at the most, of all cores together.
 const DENIALS_MAX: usize = 64;
+
+/// Admission.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Admission {
+    /// The scopes.
+    pub scopes: List<ScopeRow>,
+    /// The latest refusals, newest first.
+    pub denials: Vec<DenialRow>,
+}
+
+/// One scope: what is in use of it.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct ScopeRow {
+    /// Its name.
+    pub name: String,
+    /// `trunk-group`, `pool`, `zone` or `peer`.
+    pub kind: String,
+    /// The pool above it.
+    pub pool: Option<String>,
+    /// Calls, and how many there may be.
+    pub calls: u32,
+    /// See `calls`.
+    pub calls_limit: Option<u32>,
+    /// Calls from the trunk.
+    pub inbound: u32,
+    /// See `inbound`.
+    pub inbound_limit: Option<u32>,
+    /// Calls to the trunk.
+    pub outbound: u32,
+    /// See `outbound`.
+    pub outbound_limit: Option<u32>,
+    /// Bandwidth in kbit/s.
+    pub kbits: u32,
+    /// See `kbits`.
+    pub kbits_limit: Option<u32>,
+    /// Priority calls among them.
+    pub priority: u32,
+    /// Emergency calls among them.
+    pub emergency: u32,
+    /// Calls refused here since the start, by why.
+    pub refused: BTreeMap<String, u64>,
+    /// So much is in use that cores ask for each call.
+    pub scarce: bool,
+}
+
+impl Row for ScopeRow {
+    const STATES: &'static [&'static str] = &["idle", "busy", "full"];
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn is(&self, state: &str) -> bool {
+        let at = |used: u32, limit: Option<u32>| limit.is_some_and(|limit| used >= limit);
+        match state {
+            "idle" => self.calls == 0,
+            "busy" => self.calls > 0,
+            _ => at(self.calls, self.calls_limit) || at(self.inbound, self.inbound_limit) || at(self.outbound, self.outbound_limit),
+        }
+    }
+}
+
+/// One call that was refused.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct DenialRow {
+    /// When, in seconds before now.
+    pub age_s: u64,
+    /// The endpoint.
+    pub endpoint: String,
+    /// The call.
+    pub call: String,
+    /// `in` or `out`.
+    pub direction: String,
+    /// `normal`, `priority` or `emergency`.
+    pub class: String,
+    /// The bandwidth it wanted, in kbit/s.
+    pub kbits: u32,
+    /// The scope without room.
+    pub scope: String,
+    /// What lacked.
+    pub why: String,
+    /// What was in use of it.
+    pub used: u32,
+    /// What may be, for such a call.
+    pub limit: u32,
+}
 
 impl Gateway {
     /// The scopes whose names fit, with the latest refusals in them.
