@@ -49,17 +49,20 @@ impl Prefix {
     }
 }
 
+/// Whether IPv6, how many bits, and the prefixes with their scopes.
+type Group = (bool, u8, Vec<(u128, ScopeId)>);
+
 /// Prefixes with the scope each belongs to. A search costs one binary search for each length in use.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Prefixes {
     /// The prefixes of one family and length, sorted by address: longest first.
-    groups: Vec<(bool, u8, Vec<(u128, ScopeId)>)>,
+    groups: Vec<Group>,
 }
 
 impl Prefixes {
     /// A table of these; of two that are equal the first counts.
     pub fn new(prefixes: impl Iterator<Item = (Prefix, ScopeId)>) -> Prefixes {
-        let mut groups: Vec<(bool, u8, Vec<(u128, ScopeId)>)> = Vec::new();
+        let mut groups: Vec<Group> = Vec::new();
         for (prefix, scope) in prefixes {
             match groups.iter_mut().find(|(v6, bits, _)| (*v6, *bits) == (prefix.v6, prefix.bits)) {
                 Some((_, _, list)) => list.push((prefix.address, scope)),

@@ -52,7 +52,7 @@ impl Reports {
     }
 
     /// Those to repeat, when none was acknowledged since `before`.
-    pub fn to_repeat(&mut self, now: Time, before: Time) -> Vec<(u64, Report)> {
+    pub fn take_overdue(&mut self, now: Time, before: Time) -> Vec<(u64, Report)> {
         if self.waiting.is_empty() || self.sent > before {
             return Vec::new();
         }

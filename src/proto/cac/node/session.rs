@@ -284,7 +284,7 @@ impl Node {
                 }
                 if beat {
                     self.send(ToCentral::Heartbeat);
-                    for (number, report) in self.reports.to_repeat(now, before) {
+                    for (number, report) in self.reports.take_overdue(now, before) {
                         self.send(ToCentral::Report { number, report });
                     }
                 }
