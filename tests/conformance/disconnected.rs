@@ -5,7 +5,7 @@ use super::{MS, S, agent, code, create, each_layout, own_commands, raw_from, set
 use std::collections::{BTreeMap, BTreeSet};
 use tollgate::proto::base::Counter;
 use tollgate::proto::cas::Signalling;
-use tollgate::proto::core::{Administration, Ask};
+use tollgate::proto::core::{Administration, Answer, Ask};
 use tollgate::proto::package::ChannelKind;
 use tollgate::proto::package::parameters::{Digits, MfDigit};
 use tollgate::proto::restart::BlockHow;
@@ -70,6 +70,45 @@ fn confirm(w: &mut World) {
     }
     w.run_for(10 * MS);
     w.take_mail();
+}
+
+/// G-NTF-05, G-DLX-06, G-DIS-01: a Notify or a DeleteConnection that nobody answers has the agent shown as silent (alarm `agent-silent`)
+/// at once, before anything else is tried; and no longer when it answers.
+#[test]
+fn who_leaves_a_notify_or_a_delete_unanswered_is_silent() {
+    for deletes in [false, true] {
+        each_layout(|w| {
+            let endpoint = w.plan.topology.lookup(b"ds/ds1-3/1").unwrap();
+            let silent = |w: &mut World| match w.ask_core(w.plan.lead(), Ask::Facilities) {
+                Answer::Facilities(view) => view.unanswering,
+                answer => panic!("{answer:?}"),
+            };
+            create(w, "ds/ds1-3/1", "A1");
+            assert_eq!(w.ask("RQNT", "ds/ds1-3/1", &["X: 1", "R: T/co1(N)"]).code, Some(200));
+            w.answer_own(false);
+            w.take_mail();
+            if deletes {
+                w.free(endpoint);
+            } else {
+                w.occur("ds/ds1-3/1", "T/co1", None);
+            }
+            w.run_for(10 * S);
+            assert_eq!((silent(w), w.counter(Counter::OwnLost)), (Vec::new(), 0));
+            while w.counter(Counter::OwnLost) == 0 {
+                w.run_for(10 * MS);
+                assert!(w.now.0 < 120_000_000_000, "nothing was lost");
+            }
+            // What is to be said of endpoints is gathered this long.
+            w.run_for(250 * MS);
+            let verb = if deletes { "DLCX" } else { "NTFY" };
+            assert!(own_commands(w, "RSIP").is_empty() && own_commands(w, verb).len() == 8);
+            let list = silent(w);
+            assert!(list.len() == 1 && w.now.since(list[0].2) <= 270 * MS, "{list:?}");
+            w.answer_own(true);
+            w.run_for(20 * S);
+            assert_eq!(silent(w), []);
+        });
+    }
 }
 
 /// G-DIS-01, G-DIS-16, G-RTX-14: an agent that is gone makes nobody disconnected but those that had something to say; calls go on.

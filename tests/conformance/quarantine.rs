@@ -167,7 +167,7 @@ fn unanswered_notifies_stand_in_front_of_new_ones() {
         let seen = datagrams(w);
         assert!(seen.iter().all(|list| *list == ["1"] || *list == ["1", "3"]), "{seen:?}");
         w.answer_own(true);
-        w.run_for(6 * S);
+        w.run_for(10 * S);
         assert_eq!(audit(w, E, "B/NS"), "ls");
     });
 }

@@ -26,8 +26,6 @@ fn large() -> World {
         plan.limits.history_entries = 40_000;
         plan.limits.blob_blocks = 60_000;
         settings.overload.enter = 10 * S;
-        // T-MAX alone ends repeats: Max2 copies may take less.
-        settings.timers.max2 = 30;
     });
     w.without_journal();
     w
@@ -109,6 +107,45 @@ fn an_agent_that_dies_under_ten_thousand_calls_is_told_little_when_it_is_back() 
     assert!(told.len() <= T3S as usize + 1, "{told:?}");
     assert_eq!(w.connections().len(), 10_080);
     assert_eq!(w.ask("RQNT", "ds/ds3-7/ds1-3/5", &["X: 3"]).code, Some(200));
+}
+
+/// G-NTF-05, issue 4, must hold 4, with the timers as they are by default: Notifies first sent within T-MAX before the agent is back all
+/// arrive, whatever the outage; older ones are lost, and counted.
+#[test]
+fn an_outage_loses_no_notify_younger_than_t_max() {
+    let names: Vec<String> = channels(1).collect();
+    for outage in [3 * S, 8 * S, 15 * S, 19 * S, 26 * S] {
+        let mut w = large();
+        // The delay is known: the first repeats follow each other closely.
+        for id in 1..=5 {
+            assert_eq!(w.ask("RQNT", "ds/ds3-1/*/*", &[&format!("X: {id}"), "R: T/co1(N)"]).code, Some(200));
+            occur(&mut w, names.iter().skip(id as usize).step_by(7).cloned());
+            w.run_for(S);
+        }
+        request(&mut w, 6);
+        w.take_mail();
+        w.answer_own(false);
+        let died = w.now;
+        // Every second a hundredth of the endpoints.
+        for second in 0..outage.as_secs() as usize {
+            occur(&mut w, names.iter().skip(second).step_by(100).cloned());
+            w.run_for(S);
+        }
+        let sent: BTreeSet<u32> = told(&w, "NTFY").into_iter().map(|(id, _)| id).collect();
+        assert_eq!(w.now.since(died), outage);
+        w.take_mail();
+        w.answer_own(true);
+        w.run_for(40 * S);
+        let arrived = told(&w, "NTFY");
+        let of_seconds = |count: u64| (0..count as usize).map(|second| names.iter().skip(second).step_by(100).count()).sum::<usize>();
+        // The first ones are as old as T-MAX or older when the agent is back.
+        let (events, old) = (of_seconds(outage.as_secs()), of_seconds((outage.as_secs() + 1).saturating_sub(20)));
+        assert_eq!((sent.len(), arrived.len(), w.counter(Counter::NotifiesLost)), (events, events - old, old as u64), "{outage:?}");
+        assert!(arrived.iter().all(|(id, _)| sent.contains(id)), "sent anew");
+        if old == 0 {
+            assert_eq!(told(&w, "RSIP"), []);
+        }
+    }
 }
 
 /// All spans fail and come back, together and one shortly after the other: two messages, or two for each T3 at the most.

@@ -10,7 +10,7 @@ use crate::proto::endpoint::{ConnectionId, ConnectionSlot};
 use crate::proto::mgcp::event::{self, Occurrence};
 use crate::proto::mgcp::{create, modify};
 use crate::proto::package::EventId;
-use crate::proto::transaction::outgoing::{COMMAND_MAX, Outcome as Answered, SendError};
+use crate::proto::transaction::outgoing::{COMMAND_MAX, Delivery, Outcome as Answered, SendError};
 use crate::proto::trunk::EventText;
 use std::time::Duration;
 
@@ -130,7 +130,7 @@ impl Core {
             (before + length <= COMMAND_MAX).then_some(length)
         };
         let user = Purpose::Notify(endpoint).pack();
-        let sent = self.outgoing.send_behind(now, agent, addresses, user, behind, write);
+        let sent = self.outgoing.send_with(now, agent, addresses, user, Delivery { behind, until_t_max: true }, write);
         let Some(slot) = self.calls.watch_slot(endpoint) else { return };
         let Some(watch) = self.calls.watches.get_mut(slot) else { return };
         match sent {

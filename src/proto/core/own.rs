@@ -11,7 +11,7 @@ use crate::proto::mgcp;
 use crate::proto::plan::AgentSettings;
 use crate::proto::transaction::finals::{Final, Repeat};
 use crate::proto::transaction::history;
-use crate::proto::transaction::outgoing::{ADDRESSES, Answer, Due, Older, Outstanding};
+use crate::proto::transaction::outgoing::{ADDRESSES, Answer, Delivery, Due, Older, Outstanding};
 use crate::proto::trunk::MediaReport;
 use std::net::{IpAddr, SocketAddr};
 
@@ -148,7 +148,8 @@ impl Core {
         let (plan, manners) = (&self.plan, self.settings.manners(agent));
         let domain = self.calls.endpoints.get(connection.endpoint).map_or(0, |endpoint| endpoint.domain);
         let write = |id, buffer: &mut [u8]| mgcp::write_gateway_delete(plan, domain, buffer, id, connection, (report, reason), manners);
-        let sent = self.outgoing.send(now, agent, addresses, Purpose::Delete(connection.endpoint).pack(), write);
+        let (user, delivery) = (Purpose::Delete(connection.endpoint).pack(), Delivery { until_t_max: true, ..Delivery::default() });
+        let sent = self.outgoing.send_with(now, agent, addresses, user, delivery, write);
         self.counters.add(if sent.is_ok() { Counter::GatewayDlcxSent } else { Counter::OwnFull });
     }
 

@@ -13,6 +13,7 @@
 //! addresses (G-RTX-05). Every command ends exactly once: answered, unanswered, or cancelled. Memory is fixed at construction.
 
 mod agents;
+mod delivery;
 mod ids;
 mod store;
 #[cfg(test)]
@@ -25,6 +26,7 @@ use crate::proto::base::id::TRANSACTION_ID_MAX;
 use crate::proto::base::{AgentId, Rng, Time, TransactionId};
 use crate::proto::timer::TimerWheel;
 use agents::Peer;
+pub use delivery::Delivery;
 use ids::Ids;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -210,8 +212,7 @@ struct Slot {
     unreachable: bool,
     backoff: Backoff,
     stored: Stored,
-    /// The command that must arrive before it.
-    behind: Option<TransactionId>,
+    delivery: Delivery,
     /// When it got its final response.
     ended: Option<Time>,
 }
@@ -267,7 +268,7 @@ impl Outgoing {
             unreachable: false,
             backoff: RoundTrip::default().start(&timers),
             stored: Stored::default(),
-            behind: None,
+            delivery: Delivery::default(),
             ended: None,
         };
         Outgoing {
@@ -300,18 +301,17 @@ impl Outgoing {
         user: u64,
         write: impl FnOnce(TransactionId, &mut [u8]) -> Option<usize>,
     ) -> Result<TransactionId, SendError> {
-        self.send_behind(now, agent, addresses, user, None, write)
+        self.send_with(now, agent, addresses, user, Delivery::default(), write)
     }
 
-    /// The same for a command that must not arrive before the outstanding command `behind`, nor before the one that one is behind of:
-    /// as long as they are unanswered each copy has them in front of it, the first [`OLDER`] of them (G-QUA-13, G-PIG-03).
-    pub fn send_behind(
+    /// The same for a command that is sent in a way of its own.
+    pub fn send_with(
         &mut self,
         now: Time,
         agent: AgentId,
         addresses: &[SocketAddr],
         user: u64,
-        behind: Option<TransactionId>,
+        delivery: Delivery,
         write: impl FnOnce(TransactionId, &mut [u8]) -> Option<usize>,
     ) -> Result<TransactionId, SendError> {
         if addresses.is_empty() {
@@ -351,7 +351,7 @@ impl Outgoing {
             unreachable: false,
             backoff,
             stored,
-            behind,
+            delivery,
             ended: None,
         };
         slot.set_addresses(addresses);
@@ -502,12 +502,12 @@ impl Outgoing {
 
     /// What goes in front of the command in `slot`, youngest first; nothing leaves later than T-MAX after its first copy.
     fn older(&self, now: Time, slot: &Slot) -> Older<'_> {
-        let mut behind = slot.behind;
+        let mut behind = slot.delivery.behind;
         Older(std::array::from_fn(|_| {
             let key = self.key(behind.take()?)?;
             let slot = &self.slots[key as usize];
             // One that has ended is left out, not what it was behind of.
-            behind = slot.behind;
+            behind = slot.delivery.behind;
             let fresh = slot.first_sent.is_some_and(|at| now.since(at) <= self.timers.t_max);
             (fresh && slot.phase != Phase::Free).then(|| self.bodies.get(key, slot.stored))
         }))
@@ -559,7 +559,8 @@ impl Outgoing {
         }
         let elapsed = now.since(first_sent);
         if elapsed > timers.t_max {
-            if elapsed >= timers.give_up() {
+            let used_up = slot.phase == Phase::Waiting && !slot.untried() && slot.repeats >= timers.max2;
+            if used_up || elapsed >= timers.give_up() {
                 return Step::Unanswered;
             }
             return self.wait_to_give_up(key, first_sent);
@@ -597,8 +598,12 @@ impl Outgoing {
         let slot = &mut self.slots[key as usize];
         slot.copies += 1;
         slot.unreachable = false;
-        let timer = if slot.phase == Phase::Provisional { self.timers.longtran } else { slot.backoff.timer() };
-        self.wheel.schedule(key, slot.id, now + timer);
+        self.wheel.schedule(key, slot.id, now + slot.wait(now, &self.timers));
+        if slot.is_spread(&self.timers) && slot.repeats == self.timers.max1 && self.timers.query_max2 {
+            // There may be time yet to reach another address.
+            let agent = slot.agent;
+            self.look_up(now, agent);
+        }
     }
 
     fn note_first_response(&mut self, now: Time, key: u32, first_sent: Time) {

@@ -82,6 +82,53 @@ fn a_silent_agent_is_asked_eight_times_with_growing_gaps_and_then_given_up() {
     assert!(machine.is_empty() && machine.outstanding(CA) == 0 && machine.deadline() == Time::NEVER);
 }
 
+const UNTIL_T_MAX: Delivery = Delivery { behind: None, until_t_max: true };
+
+#[test]
+fn what_is_said_once_is_repeated_until_t_max_however_near_the_agent_was() {
+    // G-RTX-05, G-RTX-08, G-RTX-12: no more than 1 + 7 copies to the last address, its last one just before T-MAX.
+    for seed in 0..60 {
+        let (delay, count) = ([1, 20, 300][seed as usize % 3], 1 + seed as u16 / 3 % 3);
+        let mut machine = Outgoing::new(Time::ZERO, &LIMITS, Timers::default(), Rng::new(seed));
+        let mut now = Time::ZERO;
+        for _ in 0..20 {
+            let id = machine.send_with(now, CA, &addresses(1), 0, UNTIL_T_MAX, write).unwrap();
+            run(&mut machine, now, now);
+            now += delay * MS;
+            machine.handle_response(now, 200, id, false);
+        }
+        machine.send_with(now, CA, &addresses(count), 7, UNTIL_T_MAX, write).unwrap();
+        let log = run(&mut machine, now, now + 100 * S);
+        let start = now.since(Time::ZERO);
+        let sent: Vec<Duration> = copies(&log).iter().map(|copy| copy.0 - start).collect();
+        assert!(sent.windows(2).all(|pair| pair[1] - pair[0] <= 10 * S), "{sent:?}");
+        assert!((19_700 * MS..=20 * S).contains(sent.last().unwrap()), "{sent:?}");
+        for address in addresses(count) {
+            assert!(copies_to(&log, address) <= 8);
+        }
+        if count == 1 {
+            assert_eq!(sent.len(), 8);
+            assert!((20 * S..=24 * S).contains(&(end_of(&log).unwrap() - start)), "{log:?}");
+        }
+    }
+}
+
+#[test]
+fn an_address_that_is_found_while_there_is_time_gets_what_is_said_once() {
+    // G-RTX-10: at the last address the names are looked up once more before T-MAX, and what they bring is tried at once.
+    let timers = Timers { rto_max: S, ..steady() };
+    let (mut machine, start) = (named(timers, &addresses(2)), Time::ZERO + 10 * S);
+    machine.send_with(start, CA, &addresses(2), 7, UNTIL_T_MAX, write).unwrap();
+    run(&mut machine, start, start + S);
+    machine.set_agent(start + S, CA, &addresses(2), Some(start + S));
+    let log = run(&mut machine, start + S, start + 12 * S);
+    assert_eq!((copies_to(&log, address(1)), machine.take_lookups()), (6, 1), "{log:?}");
+    machine.set_agent(start + 12 * S, CA, &[address(0), address(5)], Some(start + 12 * S));
+    let log = run(&mut machine, start + 12 * S, start + 20 * S);
+    assert_eq!(copies(&log)[0], (22 * S, address(5)));
+    assert_eq!(copies_to(&log, address(5)), 8);
+}
+
 #[test]
 fn the_next_address_is_tried_after_max1_repeats() {
     // G-RTX-08, G-NET-09: 1 + 5 copies to the first of two, the rest to the second.
