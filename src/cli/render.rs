@@ -5,8 +5,8 @@ use super::table::Table;
 use std::fmt::Write;
 use tollgate::host::control::protocol::Response;
 use tollgate::host::control::view::{
-    AgentRow, AlarmRow, Body, ConnectionRow, CoreRow, CounterRow, Counters, EndpointRow, InteropRow, List, Quantiles, Reload, RestartRow,
-    SpanRow, Transactions,
+    AgentRow, AlarmRow, Body, ConnectionRow, CoreRow, CounterRow, Counters, EndpointRow, EventRow, InteropRow, List, Quantiles, Reload,
+    RestartRow, SpanRow, Transactions,
 };
 
 /// The answer as text; `history`: with all past intervals of a facility.
@@ -17,6 +17,8 @@ pub fn text(response: &Response, history: bool) -> String {
         Body::Span(page) => span::text(page, history),
         Body::Alarms(list) if list.rows.is_empty() => "no alarms\n".into(),
         Body::Alarms(list) => list_text(list, "alarm", &alarms(&list.rows)),
+        Body::History(list) if list.rows.is_empty() => "no alarms yet\n".into(),
+        Body::History(list) => list_text(list, "event", &past(&list.rows)),
         Body::Endpoints(list) => list_text(list, "endpoint", &endpoints(&list.rows)),
         Body::Endpoint(row) => endpoint(row),
         Body::Connections(list) => list_text(list, "connection", &connections(&list.rows)),
@@ -120,6 +122,34 @@ fn alarms(rows: &[AlarmRow]) -> String {
         table.row([row.name.clone(), row.severity.clone(), row.what.clone(), row.age_s.map(age).unwrap_or_default()]);
     }
     table.to_string()
+}
+
+fn past(rows: &[EventRow]) -> String {
+    let mut table = Table::new(&["TIME (UTC)", "NAME", "SEVERITY", "STATE", "WHAT"]);
+    for row in rows {
+        table.row([
+            utc(row.at_us),
+            row.name.clone(),
+            row.severity.clone(),
+            if row.over { "over".into() } else { "begun".into() },
+            row.what.clone(),
+        ]);
+    }
+    table.to_string()
+}
+
+/// A time as the log writes it, without parts of a second. (The calendar repeats every 400 years of 146,097 days.)
+fn utc(at_us: u64) -> String {
+    let seconds = at_us / 1_000_000;
+    let days = seconds / 86_400 + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    // Months from March on.
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let (year, month) = (era * 400 + year + u64::from(month > 9), if month > 9 { month - 9 } else { month + 3 });
+    format!("{year}-{month:02}-{day:02}T{:02}:{:02}:{:02}", seconds / 3600 % 24, seconds / 60 % 60, seconds % 60)
 }
 
 /// One line each: who holds the channel, and whether packets move.
@@ -498,6 +528,20 @@ mod tests {
         let text = text(&respond(Body::Reload(view)));
         assert_eq!(text, "would be refused as a whole, for something needs a restart\n  cores.both: 1 -> none (needs a restart)\n  mind\n");
         assert_eq!(reload(&Reload { done: true, changes: Vec::new(), notes: Vec::new() }), "nothing has changed\n");
+    }
+
+    #[test]
+    fn times_are_those_of_the_calendar() {
+        for (seconds, text) in [
+            (0, "1970-01-01T00:00:00"),
+            (951_782_399, "2000-02-28T23:59:59"),
+            (951_782_400, "2000-02-29T00:00:00"),
+            (1_709_251_199, "2024-02-29T23:59:59"),
+            (1_735_689_600, "2025-01-01T00:00:00"),
+            (4_107_542_400, "2100-03-01T00:00:00"),
+        ] {
+            assert_eq!(utc(seconds * 1_000_000), text);
+        }
     }
 
     #[test]

@@ -27,6 +27,7 @@ use anyhow::{Context, bail};
 pub use self::player::FarEnds;
 
 use self::pace::Loop;
+use crate::proto::agent::rules::Rule;
 use crate::proto::agent::{Scenario, Settings, Timers, pattern, trunks};
 use crate::proto::overload::throttle::Parameters;
 
@@ -34,6 +35,8 @@ use crate::proto::overload::throttle::Parameters;
 const PAD_TO: usize = 32;
 /// Calls over trunks are held so long at least: a far end may take a shorter answer for a wink.
 const TRUNK_HOLD_MIN: Duration = Duration::from_millis(500);
+/// The longest list of events: a command has room for it.
+const EVENTS_MAX: usize = 256;
 /// The longest run and the longest call; more is a slip of the pen.
 const DURATION_MAX: Duration = Duration::from_secs(7 * 86_400);
 
@@ -99,9 +102,22 @@ pub struct Args {
     /// Check responses, and audit at the end that nothing is left.
     #[arg(long, value_name = "YES", default_value_t = true, action = clap::ArgAction::Set)]
     pub verify: bool,
+    /// Each call asks for these events, as `R:` writes them, and the answer to each Notify asks again. Such as "D/[0-9](N)".
+    #[arg(long, value_name = "EVENTS")]
+    pub events: Option<String>,
+    /// Rules of RFC 3435 the agent breaks on purpose (docs/conformance/agent.md): lockstep, one-command, one-request, wildcard-first,
+    /// embedded, one-configuration, load-control, alternates.
+    #[arg(long = "break", value_name = "RULE[,RULE]", value_delimiter = ',', value_parser = rule)]
+    pub broken: Vec<Rule>,
     /// Print one JSON object instead of the table.
     #[arg(long)]
     pub json: bool,
+}
+
+/// A rule by its name.
+fn rule(name: &str) -> Result<Rule, String> {
+    let names = || Rule::ALL.iter().map(|rule| rule.name()).collect::<Vec<_>>().join(", ");
+    Rule::by_name(name).ok_or_else(|| format!("no such rule; there are {}", names()))
 }
 
 /// What to send.
@@ -217,6 +233,14 @@ impl Args {
             bail!("--domain {}: must be 1 to 255 characters without blanks", self.domain);
         }
         self.check_addresses()?;
+        if matches!(self.scenario.meaning(), Meaning::Trunks(_)) && (self.events.is_some() || !self.broken.is_empty()) {
+            bail!("--events and --break: only with the scenarios call, audit and mixed");
+        }
+        if let Some(events) = &self.events
+            && (events.is_empty() || events.len() > EVENTS_MAX || !events.bytes().all(|b| b.is_ascii_graphic() || b == b' '))
+        {
+            bail!("--events {events}: must be 1 to {EVENTS_MAX} characters");
+        }
         if let Loop::Window(window) = kind
             && window > endpoints.len()
         {
@@ -248,6 +272,8 @@ impl Args {
                 verify,
                 timers,
                 throttle: self.throttle.then(|| self.throttle_parameters()).transpose()?,
+                events: self.events.clone().unwrap_or_default(),
+                broken: self.broken.iter().copied().collect(),
             }),
             Meaning::Trunks(kind) => {
                 let misbehave = (self.misbehave * 1e6).round() as u32;
@@ -400,6 +426,7 @@ mod tests {
             ("--scenario call --window 4 --duration 1 --throttle", "--rate"),
             ("--scenario cas-ms --rate 4 --duration 1 --throttle", "--throttle"),
             ("--scenario call --rate 4 --duration 1 --throttle --throttle-goal 0", "--throttle-goal 0"),
+            ("--scenario call --window 4 --duration 1 --break everything", "no such rule; there are lockstep, one-command"),
             ("--scenario rest --window 4 --duration 1", "rest"),
         ] {
             let error = plan(line).expect_err(line);

@@ -94,7 +94,10 @@ impl Player for Agent {
     }
 
     fn next_due(&self) -> Time {
-        self.calls().next_due()
+        match self.held_until() {
+            Time::ZERO => self.calls().next_due(),
+            held => held,
+        }
     }
 
     fn held(&self) -> usize {

@@ -54,7 +54,7 @@ impl Default for Recorder {
 impl Recorder {
     /// Nothing recorded.
     pub fn new() -> Recorder {
-        let verbs = [Verb::Crcx, Verb::Mdcx, Verb::Dlcx, Verb::Rqnt, Verb::Auep, Verb::Aucx];
+        let verbs = [Verb::Crcx, Verb::Mdcx, Verb::Dlcx, Verb::Rqnt, Verb::Auep, Verb::Aucx, Verb::Epcf];
         let record = |verb| VerbRecord { verb, latency: histogram(), codes: vec![0; CODES].into(), lost: 0 };
         Recorder {
             verbs: verbs.map(record).into(),
@@ -227,6 +227,13 @@ pub fn json(recorder: &Recorder, facts: &Facts) -> Value {
         Loop::Rate(rate) => ("rate", rate),
         Loop::Window(window) => ("window", window as f64),
     };
+    let rules = json!({
+        "requests": facts.tally.requests,
+        "requests_with_answer": facts.tally.requests_with_answer,
+        "notifies_stale": facts.tally.notifies_stale,
+        "refused_for_load": facts.tally.refused_for_load,
+        "commands_extra": facts.tally.commands_extra,
+    });
     let mut report = json!({
         "scenario": facts.scenario,
         loop_name: loop_value,
@@ -253,6 +260,7 @@ pub fn json(recorder: &Recorder, facts: &Facts) -> Value {
         "restarts": facts.tally.restarts,
         "notifies": facts.tally.notifies,
         "gateway_deletions": facts.tally.gateway_deletions,
+        "rules": rules,
         "simulated_losses": facts.simulated_losses,
         "simulated_duplicates": facts.simulated_duplicates,
         "send_drops": facts.send_drops,
@@ -335,6 +343,19 @@ fn write_table(out: &mut String, recorder: &Recorder, facts: &Facts) -> std::fmt
     )?;
     if facts.tally.overloads + facts.tally.held_back > 0 {
         writeln!(out, "overload: {} answers 409 or 101, {} calls held back by the throttle", facts.tally.overloads, facts.tally.held_back)?;
+    }
+    let Tally { requests, requests_with_answer, notifies_stale, refused_for_load, commands_extra, .. } = facts.tally;
+    if requests + notifies_stale > 0 {
+        writeln!(
+            out,
+            "requests after a Notify {requests}, {requests_with_answer} of them with its answer; of older requests {notifies_stale}"
+        )?;
+    }
+    if refused_for_load > 0 {
+        writeln!(out, "101 and 409: {refused_for_load}; the agent slowed down, unless it was told to break that rule")?;
+    }
+    if commands_extra > 0 {
+        writeln!(out, "commands sent to break a rule: {commands_extra}")?;
     }
     if facts.simulated_losses + facts.simulated_duplicates > 0 {
         writeln!(out, "made on purpose: {} losses, {} duplicates", facts.simulated_losses, facts.simulated_duplicates)?;

@@ -97,6 +97,8 @@ fn play(layout: Layout, seed: u64, scenario: Scenario, delay: u32) {
         verify: true,
         timers: Timers::default(),
         throttle: None,
+        events: String::new(),
+        broken: [].into_iter().collect(),
     };
     let agent = Agent::new(&settings, &mut Rng::new(seed)).unwrap();
     let told = Rc::new(RefCell::new(Told::default()));

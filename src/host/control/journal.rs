@@ -3,9 +3,11 @@
 use super::Gateway;
 use super::conditions::Condition;
 use super::names::facility_name;
+use super::view::EventRow;
+use crate::host::clock;
 use anyhow::{Context, Result};
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::proto::core::{Answer, Ask, LossView};
@@ -15,6 +17,28 @@ use crate::proto::trunk::{Facility, SpanIndex};
 
 /// How often the lead core is asked; an alarm lasts longer, for failures are integrated over seconds.
 const EVERY: Duration = Duration::from_secs(1);
+
+/// Lines of the journal that are kept for `show history`.
+const KEPT: usize = 1000;
+
+/// What the journal has told, the latest last.
+#[derive(Default)]
+pub struct History(Mutex<VecDeque<EventRow>>);
+
+impl History {
+    fn add(&self, row: EventRow) {
+        let mut rows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if rows.len() == KEPT {
+            rows.pop_front();
+        }
+        rows.push_back(row);
+    }
+
+    /// All of it.
+    pub fn rows(&self) -> Vec<EventRow> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+}
 
 /// What was told last, by name and kind.
 #[derive(Default)]
@@ -36,7 +60,10 @@ pub fn start(gateway: Arc<Gateway>) -> Result<()> {
         loop {
             // A silent core is told by the watch over the cores.
             if let Some(view) = gateway.facilities(&mut Vec::new()) {
-                journal.compare([gateway.unresolved(), gateway.conditions_of(&view)].concat()).iter().for_each(tell);
+                for news in journal.compare([gateway.unresolved(), gateway.conditions_of(&view)].concat()) {
+                    tell(&news);
+                    gateway.history.add(news.row(clock::wall_us_at_zero(&gateway.clock) + gateway.clock.now().0 / 1000));
+                }
             }
             gateway.losses().iter().for_each(|loss| tracing::warn!("{loss}"));
             std::thread::park_timeout(EVERY);
@@ -82,6 +109,21 @@ impl Journal {
     }
 }
 
+impl News {
+    fn row(&self, at_us: u64) -> EventRow {
+        let (News::Begun(condition) | News::Over(condition)) = self;
+        let over = matches!(self, News::Over(_));
+        EventRow {
+            at_us,
+            name: condition.name.clone(),
+            kind: condition.kind.into(),
+            severity: condition.severity_word().into(),
+            over,
+            what: if over { condition.over.clone() } else { condition.what.clone() },
+        }
+    }
+}
+
 fn tell(news: &News) {
     match news {
         News::Begun(Condition { name, what, severity: Severity::Minor, .. }) => tracing::warn!("{name}: {what}"),
@@ -93,6 +135,18 @@ fn tell(news: &News) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_history_keeps_the_latest() {
+        let history = History::default();
+        for at_us in 0..KEPT as u64 + 5 {
+            let row =
+                EventRow { at_us, name: String::new(), kind: String::new(), severity: String::new(), over: false, what: String::new() };
+            history.add(row);
+        }
+        let rows = history.rows();
+        assert_eq!((rows.len(), rows[0].at_us, rows[KEPT - 1].at_us), (KEPT, 5, KEPT as u64 + 4));
+    }
 
     #[test]
     fn each_condition_is_told_once_and_its_end() {

@@ -35,6 +35,7 @@ impl Gateway {
                 let now = self.clock.now();
                 Body::Alarms(pick(self.conditions(silent).iter().map(|condition| condition.row(now)).collect(), name, state)?)
             }
+            What::History => Body::History(pick(self.history.rows(), name, state)?),
             What::Endpoints => Body::Endpoints(self.endpoints(name, state, silent)?),
             What::Endpoint => Body::Endpoint(Box::new(self.endpoint(name, silent)?)),
             What::Connections => Body::Connections(self.connections(name, state, silent)?),
@@ -56,6 +57,8 @@ impl Gateway {
             What::Cores => (core(|core| core.to_string()), "core"),
             What::Spans => (facility(), "facility"),
             What::Alarms => (facility() || core(|core| format!("core {core}")) || agent(), "facility, core or agent"),
+            // Of the past, anything may be.
+            What::History => (true, "alarm"),
             What::Agents | What::Transactions => (agent(), "agent"),
             What::Counters => {
                 let code = || (0..RESPONSE_CODES).any(|code| fits(&code.to_string()));

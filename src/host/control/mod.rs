@@ -86,6 +86,8 @@ struct Gateway {
     settings: fn(&Config, &Known) -> Settings,
     /// The names of agents in the DNS.
     names: hosts::Names,
+    /// Conditions that began and ended.
+    history: journal::History,
     bypass: Option<Arc<Bypass>>,
     clock: Clock,
     started: Time,
@@ -150,7 +152,9 @@ impl Control {
         let config = Mutex::new(Arc::new(config));
         let owner = socket::user();
         let (names, table) = (hosts::Names::new(&names), names);
-        let gateway = Arc::new(Gateway { cores, config, config_path, facts, layout, settings, names, bypass, clock, started, owner });
+        let history = journal::History::default();
+        let gateway =
+            Arc::new(Gateway { history, cores, config, config_path, facts, layout, settings, names, bypass, clock, started, owner });
         hosts::start(gateway.clone(), table)?;
         let metrics = address.map(|address| metrics::Server::start(gateway.clone(), address)).transpose()?;
         let server = server::Server::start(gateway.clone(), bound)?;

@@ -192,6 +192,8 @@ pub enum What {
     Span,
     /// What is wrong.
     Alarms,
+    /// What was wrong: the last 1000 alarms that began or ended, the latest last.
+    History,
     /// Endpoints, one line each with its call.
     Endpoints,
     /// Everything about one endpoint.

@@ -19,6 +19,8 @@ pub enum Body {
     Span(Box<SpanPage>),
     /// What is wrong.
     Alarms(List<AlarmRow>),
+    /// Conditions that began and ended, the latest last.
+    History(List<EventRow>),
     /// Endpoints.
     Endpoints(List<EndpointRow>),
     /// One endpoint.
@@ -276,6 +278,39 @@ impl Row for AlarmRow {
 
     fn is(&self, state: &str) -> bool {
         self.severity == state
+    }
+}
+
+/// A condition that began or ended.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct EventRow {
+    /// When, in microseconds since 1970.
+    pub at_us: u64,
+    /// What it was about, as in [`AlarmRow`].
+    pub name: String,
+    /// Its kind, as in [`AlarmRow`].
+    pub kind: String,
+    /// `critical`, `major` or `minor`.
+    pub severity: String,
+    /// Whether it ended.
+    pub over: bool,
+    /// What, in words.
+    pub what: String,
+}
+
+impl Row for EventRow {
+    const STATES: &'static [&'static str] = &["begun", "over", "critical", "major", "minor"];
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn is(&self, state: &str) -> bool {
+        match state {
+            "begun" => !self.over,
+            "over" => self.over,
+            state => self.severity == state,
+        }
     }
 }
 

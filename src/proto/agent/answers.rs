@@ -71,12 +71,22 @@ impl Answers {
             _ => (504, b" Unsupported verb"),
         };
         self.write(from, code, id, comment);
-        let Some(seen) = self.seen.get_mut(id as usize % SEEN) else { return true };
-        let repeated = seen.is_some_and(|s| s.id == id && s.from == from.ip() && now.since(s.at) < history);
-        if !repeated {
+        self.note(now, history, from, id)
+    }
+
+    /// Whether this command was not seen yet.
+    pub fn is_new(&self, now: Time, history: Duration, from: SocketAddr, id: TransactionId) -> bool {
+        let seen = self.seen.get(id as usize % SEEN).copied().flatten();
+        !seen.is_some_and(|s| s.id == id && s.from == from.ip() && now.since(s.at) < history)
+    }
+
+    /// Notes a command that is answered elsewhere; whether it is new.
+    pub fn note(&mut self, now: Time, history: Duration, from: SocketAddr, id: TransactionId) -> bool {
+        let new = self.is_new(now, history, from, id);
+        if new && let Some(seen) = self.seen.get_mut(id as usize % SEEN) {
             *seen = Some(Seen { id, at: now, from: from.ip() });
         }
-        !repeated
+        new
     }
 
     /// Acknowledges the final response of `id`, which carried `K:`.

@@ -7,10 +7,12 @@
 //! Invariants: an endpoint stands in at most one queue, and in none while a command for it is outstanding; `held` is in the order
 //! of its deadlines because every hold is equally long.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use super::check::{self, Failure};
+use super::rules::{Broken, Rule};
+use super::text::Text;
 use super::transactions::Request;
 use crate::proto::base::{HexId, Rng, Time};
 use crate::proto::codec::mgcp::{Response, Verb};
@@ -75,6 +77,11 @@ struct Line {
     /// The connection named by a provisional response.
     provisional: HexId,
     due: Time,
+    /// The number of the latest request for events; 0 for none.
+    request: u32,
+    /// Whether a NotificationRequest is outstanding, and whether another is to follow it.
+    requesting: bool,
+    owes_request: bool,
 }
 
 /// All endpoints of the agent.
@@ -92,6 +99,12 @@ pub struct Calls {
     standing: VecDeque<u32>,
     dirty: VecDeque<u32>,
     down: usize,
+    /// The events each call asks for; empty for none.
+    events: Vec<u8>,
+    requests: u32,
+    /// Places by local name in lower case, when events are asked for.
+    by_name: BTreeMap<Vec<u8>, u32>,
+    broken: Broken,
 }
 
 impl Calls {
@@ -111,6 +124,9 @@ impl Calls {
                 previous: HexId::NONE,
                 provisional: HexId::NONE,
                 due: Time::ZERO,
+                request: 0,
+                requesting: false,
+                owes_request: false,
             });
             bytes.extend_from_slice(name.as_bytes());
         }
@@ -121,7 +137,99 @@ impl Calls {
             free.swap(i, rng.below(i as u64 + 1) as usize);
         }
         let call_prefix = rng.next() as u32;
-        Calls { lines, names: bytes, hold, call_prefix, calls_started: 0, audits: 0, rng, free, created, held, standing, dirty, down: 0 }
+        let (events, by_name, broken) = (Vec::new(), BTreeMap::new(), Broken::default());
+        let counters = (0, 0, 0, 0);
+        let (calls_started, audits, down, requests) = counters;
+        Calls {
+            lines,
+            names: bytes,
+            hold,
+            call_prefix,
+            calls_started,
+            audits,
+            rng,
+            free,
+            created,
+            held,
+            standing,
+            dirty,
+            down,
+            events,
+            requests,
+            by_name,
+            broken,
+        }
+    }
+
+    /// Each call asks for these events, as `R:` writes them, and after a Notify for them again.
+    pub fn ask_for(&mut self, events: &str) {
+        self.events = events.as_bytes().to_vec();
+        let local = |index: u32| self.name(index).split(|&byte| byte == b'@').next().unwrap_or_default().to_ascii_lowercase();
+        self.by_name = (0..self.lines.len() as u32).map(|index| (local(index), index)).collect();
+    }
+
+    /// Whether calls ask for events.
+    pub fn asks(&self) -> bool {
+        !self.events.is_empty()
+    }
+
+    /// Breaks these rules.
+    pub fn break_rules(&mut self, broken: Broken) {
+        self.broken = broken;
+    }
+
+    /// The endpoint with this local name, when `request` is the one it was last asked with: what a Notify is about (4.4.4 rule 4).
+    pub fn notified(&self, local: &[u8], request: &[u8]) -> Option<u32> {
+        let mut lower = [0; 256];
+        let lower = lower.get_mut(..local.len())?;
+        lower.copy_from_slice(local);
+        lower.make_ascii_lowercase();
+        let index = *self.by_name.get(&*lower)?;
+        let line = self.lines.get(index as usize)?;
+        let mut digits = [0; 10];
+        (line.request != 0 && number(line.request, &mut digits) == request).then_some(index)
+    }
+
+    /// Hands the next NotificationRequest of endpoint `index` to `send`, unless one is outstanding: then it follows that (4.4.4 rule 4).
+    pub fn with_next_request(&mut self, index: u32, again: bool, send: impl FnOnce(&Request<'_>) -> bool) -> bool {
+        let Some(line) = self.lines.get_mut(index as usize) else { return false };
+        if (line.requesting || line.state == State::Creating) && !again {
+            line.owes_request = true;
+            return false;
+        }
+        self.requests = self.requests.wrapping_add(1).max(1);
+        (line.request, line.requesting, line.owes_request) = (self.requests, true, false);
+        let mut digits = [0; 10];
+        let parameters: [&[u8]; 5] = [b"X: ", number(self.requests, &mut digits), b"\r\nR: ", &self.events, b"\r\n"];
+        let token = REQUEST_TOKENS + index;
+        send(&Request { verb: Verb::Rqnt, token, intended: Time::NEVER, endpoint: self.name(index), parameters: &parameters })
+    }
+
+    /// The NotificationRequest of endpoint `index` has ended.
+    pub fn request_ended(&mut self, index: u32) {
+        if let Some(line) = self.lines.get_mut(index as usize) {
+            line.requesting = false;
+        }
+    }
+
+    /// Whether a request of endpoint `index` waited for a command with a request that has ended now.
+    pub fn take_owed(&mut self, index: u32) -> bool {
+        let Some(line) = self.lines.get_mut(index as usize) else { return false };
+        let free = !line.requesting && line.state != State::Creating;
+        free && std::mem::take(&mut line.owes_request)
+    }
+
+    /// An endpoint for a new call. With a request in it the call waits for the request before (4.4.4 rule 6).
+    fn take_free(&mut self) -> Option<u32> {
+        for _ in 0..self.free.len() {
+            let index = self.free.pop_front()?;
+            let waits = self.lines.get(index as usize).is_some_and(|line| line.requesting);
+            if !waits || self.broken.has(Rule::Embedded) {
+                return Some(index);
+            }
+            self.free.push_back(index);
+        }
+        None
     }
 
     /// How many endpoints.
@@ -175,7 +283,7 @@ impl Calls {
         if let Some(index) = self.created.pop_front() {
             return self.step(index, State::Modifying, Step::Modify);
         }
-        let index = if create { self.free.pop_front()? } else { return None };
+        let index = if create { self.take_free()? } else { return None };
         if let Some(line) = self.lines.get_mut(index as usize) {
             line.standing = true;
         }
@@ -209,13 +317,22 @@ impl Calls {
             self.calls_started = self.calls_started.wrapping_add(1);
             line.call = HexId::from_u64(u64::from(self.call_prefix) << 32 | u64::from(self.calls_started), 16);
             line.provisional = HexId::NONE;
+            if !self.events.is_empty() {
+                self.requests = self.requests.wrapping_add(1).max(1);
+                (line.request, line.owes_request) = (self.requests, false);
+            }
         }
         let Some(line) = self.lines.get(token as usize) else { return false };
+        let mut digits = [0; 10];
+        let asked = number(line.request, &mut digits);
         let (mut call, mut connection) = ([0; HexId::MAX], [0; HexId::MAX]);
         let (call, connection, port) = (line.call.text(&mut call), line.connection.text(&mut connection), port(token));
         let endpoint = self.name(token);
         let request = |verb, parameters: &[&[u8]]| send(&Request { verb, token, intended, endpoint, parameters });
         match step {
+            Step::Create(_) if !self.events.is_empty() => {
+                request(Verb::Crcx, &[b"C: ", call, b"\r\nL: p:20, a:PCMU\r\nM: recvonly\r\nX: ", asked, b"\r\nR: ", &self.events, b"\r\n"])
+            }
             Step::Create(_) => request(Verb::Crcx, &[b"C: ", call, b"\r\nL: p:20, a:PCMU\r\nM: recvonly\r\n"]),
             Step::Modify(_) => request(
                 Verb::Mdcx,
@@ -328,7 +445,7 @@ impl Calls {
         if let Some(index) = self.created.pop_front() {
             return self.step(index, State::Modifying, Step::Modify);
         }
-        let index = self.free.pop_front()?;
+        let index = self.take_free()?;
         self.step(index, State::Creating, Step::Create)
     }
 
@@ -410,6 +527,17 @@ impl Calls {
             }
         }
     }
+}
+
+/// The tokens from here up are of NotificationRequests for the endpoint with this place.
+pub const REQUEST_TOKENS: u32 = u32::MAX / 4;
+
+/// A request identifier: decimal digits, which are hexadecimal too.
+fn number(value: u32, digits: &mut [u8; 10]) -> &[u8] {
+    let mut text = Text::new(digits);
+    text.number(value);
+    let length = text.len();
+    digits.get(..length).unwrap_or_default()
 }
 
 /// The RTP port of the far end of the call on endpoint `index`: even, five digits.

@@ -11,7 +11,7 @@
 //! by its inputs and the seed. Steady state allocates nothing.
 //!
 //! * [`transactions`]: identifiers, repeats, addresses. * [`calls`]: endpoints and calls. * [`check`]: what must be true.
-//! * [`answers`]: what the gateway is answered. * [`confirm`]: `K:`. * [`pattern`]: names. * [`trunks`]: calls over trunks that signal.
+//! * [`rules`]: what it may break. * [`answers`]: what the gateway is answered. * [`confirm`]: `K:`. * [`pattern`]: names. * [`trunks`]: calls over trunks that signal.
 
 pub mod answers;
 pub mod calls;
@@ -19,6 +19,8 @@ pub mod check;
 pub mod confirm;
 pub mod finals;
 pub mod pattern;
+mod requests;
+pub mod rules;
 #[cfg(test)]
 pub(crate) mod scripted;
 #[cfg(test)]
@@ -35,10 +37,12 @@ pub use check::Failure;
 pub use transactions::{Ended, Timers};
 
 use answers::Answers;
-use calls::{Calls, Step};
+use calls::{Calls, REQUEST_TOKENS, Step};
 use confirm::Confirmations;
+use rules::{Broken, Rule};
 use transactions::{Matched, Request, Transactions};
 
+use crate::proto::base::pace::{Pace, PaceSettings};
 use crate::proto::base::{Rng, Time};
 use crate::proto::codec::mgcp::{Command, Response, RestartMethod, Verb};
 use crate::proto::codec::peek::{self, Peek};
@@ -52,6 +56,20 @@ const CLEARING_WINDOW: usize = 4;
 
 /// A transient refusal to clear a name is met by another attempt at most this often for each name on average.
 const CLEARING_ATTEMPTS: usize = 4;
+
+/// The tokens from here up are of commands that break a rule: nothing depends on their ends.
+const EXTRA_TOKENS: u32 = u32::MAX / 8;
+
+/// How the agent adapts to a gateway that says 101 or 409 (RFC 3435 4.4.8). Response times are measured, not followed.
+const PACE: PaceSettings = PaceSettings {
+    rate_max: 1_000_000,
+    rate_min: 10,
+    average: 8,
+    rise_percent: u32::MAX,
+    rise_least: Duration::from_secs(3600),
+    fall_percent: 50,
+    step: 2_000,
+};
 
 /// The tokens from here up are of transactions that clear the name with this place.
 const CLEARING_TOKENS: u32 = u32::MAX / 2;
@@ -77,6 +95,10 @@ pub struct Settings {
     pub pad_to: usize,
     /// Whether to check responses and to audit at the end.
     pub verify: bool,
+    /// The events each call asks for, as `R:` writes them, and asks for again in the answer to each Notify; empty for none.
+    pub events: String,
+    /// The rules that are broken.
+    pub broken: Broken,
     /// The timers.
     pub timers: Timers,
     /// How calls are held back when the gateway says that it is overloaded (409, 101); `None`: they are not.
@@ -161,6 +183,16 @@ tally! {
     commands_repeated,
     /// Commands of the gateway that an agent does not know.
     commands_unknown,
+    /// NotificationRequests that followed a Notify.
+    requests,
+    /// Of these, in one datagram with the answer.
+    requests_with_answer,
+    /// Notify commands with a request identifier that is not the latest.
+    notifies_stale,
+    /// Responses 101 and 409, after which commands go more slowly.
+    refused_for_load,
+    /// Commands sent to break a rule.
+    commands_extra,
 }
 
 /// A call agent.
@@ -187,6 +219,10 @@ pub struct Agent {
     clearing_attempts: usize,
     /// Of the schedule's CRCX and AUEP: whether one was refused, whether one was carried out.
     outcomes: [(bool, bool); 2],
+    broken: Broken,
+    pace: Pace,
+    /// No new command of the schedule before.
+    held_until: Time,
     calls: Calls,
     transactions: Transactions,
     confirmations: Confirmations,
@@ -204,6 +240,16 @@ impl Agent {
         }
         let transactions_max = settings.transactions_max.max(SETUP_WINDOW);
         let mut ids = rng.fork("transactions");
+        let broken = settings.broken;
+        let mut calls = Calls::new(&settings.endpoints, settings.hold, rng.fork("calls"));
+        calls.break_rules(broken);
+        if !settings.events.is_empty() {
+            calls.ask_for(&settings.events);
+        }
+        let mut gateway = settings.gateway.clone();
+        if broken.has(Rule::Alternates) {
+            gateway.truncate(1);
+        }
         Some(Agent {
             scenario: settings.scenario,
             timers: settings.timers,
@@ -221,8 +267,11 @@ impl Agent {
             uncleared: Vec::new(),
             clearing_attempts: 0,
             outcomes: [(false, false); 2],
-            calls: Calls::new(&settings.endpoints, settings.hold, rng.fork("calls")),
-            transactions: Transactions::new(settings.timers, settings.gateway.clone(), transactions_max, settings.pad_to, &mut ids),
+            broken,
+            pace: Pace::default(),
+            held_until: Time::ZERO,
+            calls,
+            transactions: Transactions::new(settings.timers, gateway, transactions_max, settings.pad_to, &mut ids),
             confirmations: Confirmations::new(),
             answers: Answers::new(),
             throttle: settings.throttle.map(Throttle::new),
@@ -270,9 +319,10 @@ impl Agent {
         if self.phase != Phase::Running {
             return Started::Starved;
         }
-        if !self.transactions.has_room() {
+        if !self.transactions.has_room() || now < self.held_until {
             return Started::Full;
         }
+        self.held_until = Time::ZERO;
         match self.calls.take_step(now, self.scenario) {
             Some(Step::Create(index)) if self.holds_back(now) => {
                 self.calls.give_back(index);
@@ -280,7 +330,14 @@ impl Agent {
                 Started::HeldBack
             }
             Some(step) => {
+                // A throttle is a load control of its own.
+                if !self.broken.has(Rule::LoadControl) && self.throttle.is_none() {
+                    let (Ok(next) | Err(next)) = self.pace.reserve(now, &PACE);
+                    self.held_until = if next > now { next } else { Time::ZERO };
+                }
+                self.break_before(now, step);
                 self.issue(now, intended, step);
+                self.break_behind(now, step);
                 Started::Sent
             }
             None => Started::Starved,
@@ -339,7 +396,11 @@ impl Agent {
         let Agent { transactions, calls, phase, cleared, heard, silent, .. } = self;
         transactions.poll(now, out, &mut |ended| {
             observer.ended(now, &ended, None);
-            let _ = calls.handle_final(now, ended.token, None);
+            match ended.token {
+                REQUEST_TOKENS..CLEARING_TOKENS => calls.request_ended(ended.token - REQUEST_TOKENS),
+                EXTRA_TOKENS..REQUEST_TOKENS => {}
+                token => drop(calls.handle_final(now, token, None)),
+            }
             if *phase == Phase::Clearing {
                 *cleared = false;
                 observer.failed(Failure::NotCleared, b"no final response");
@@ -361,6 +422,11 @@ impl Agent {
     /// When [`Agent::poll`] has something to do.
     pub fn deadline(&self) -> Time {
         if self.answers.is_pending() { Time::ZERO } else { self.transactions.deadline() }
+    }
+
+    /// Until when load control holds commands back; [`Time::ZERO`] when it does not.
+    pub fn held_until(&self) -> Time {
+        self.held_until
     }
 
     fn enter(&mut self, phase: Phase) {
@@ -395,7 +461,8 @@ impl Agent {
             if sent {
                 continue;
             }
-            if !idle {
+            let waits = self.phase > Phase::Standing || !self.broken.has(Rule::WildcardFirst);
+            if !idle && waits {
                 return;
             }
             match self.phase {
@@ -472,6 +539,10 @@ impl Agent {
             self.answers.acknowledge(from, id);
             self.tally.acknowledged += 1;
         }
+        if matches!(code, 101 | 409) {
+            self.tally.refused_for_load += 1;
+            self.pace.slow_down(now, &PACE);
+        }
         match self.transactions.handle_response(now, code, id, message) {
             Matched::Provisional(token) => {
                 self.tally.provisional += 1;
@@ -504,8 +575,20 @@ impl Agent {
         if ended.token >= CLEARING_TOKENS {
             return self.handle_cleared(ended.token, response.code, message, observer);
         }
+        if ended.token >= REQUEST_TOKENS {
+            if response.code >= 500 && self.verify && !self.disturbed {
+                observer.failed(Failure::UnexpectedCode, message);
+            }
+            self.calls.request_ended(ended.token - REQUEST_TOKENS);
+            return self.request_owed(now, ended.token - REQUEST_TOKENS);
+        }
+        if ended.token >= EXTRA_TOKENS {
+            return;
+        }
         self.note_outcome(ended, response.code);
-        let Err(failure) = self.calls.handle_final(now, ended.token, Some(response)) else { return };
+        let settled = self.calls.handle_final(now, ended.token, Some(response));
+        self.request_owed(now, ended.token);
+        let Err(failure) = settled else { return };
         let failure = match (failure, self.phase) {
             (Failure::AuditDiffers, Phase::Auditing) => {
                 self.left = true;
@@ -532,6 +615,9 @@ impl Agent {
     }
 
     fn handle_command(&mut self, now: Time, verb: Option<Verb>, id: u32, message: &[u8], from: SocketAddr) {
+        if verb == Some(Verb::Ntfy) && self.handle_notify(now, id, message, from) {
+            return;
+        }
         if !self.answers.command(now, self.timers.t_hist, from, verb, id) {
             self.tally.commands_repeated += 1;
             return;

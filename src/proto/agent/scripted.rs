@@ -23,6 +23,8 @@ pub struct Script {
     pub busy_clearing: u64,
     /// Answers CRCX with this code.
     pub refuse: Option<u16>,
+    /// So many Notify commands for each CreateConnection with a request, one for each request.
+    pub notifies: u32,
     /// Sends a forced RSIP and drops all connections at this time.
     pub restart_at: Option<Time>,
 }
@@ -36,6 +38,12 @@ pub struct Gateway {
     pub confirmed: Vec<(u32, u32)>,
     pub executed: u64,
     pub created: u64,
+    /// CreateConnections, refused ones too.
+    pub created_tried: u64,
+    /// The most endpoints with a connection at a time.
+    pub most_outstanding: usize,
+    notifies: HashMap<String, u32>,
+    next_notify: u32,
     pub largest: usize,
     restart_id: u32,
     restart_answered: bool,
@@ -51,6 +59,10 @@ impl Gateway {
             confirmed: Vec::new(),
             executed: 0,
             created: 0,
+            created_tried: 0,
+            most_outstanding: 0,
+            notifies: HashMap::new(),
+            next_notify: 5_000_000,
             largest: 0,
             restart_id: 777,
             restart_answered: false,
@@ -63,7 +75,11 @@ impl Gateway {
         for (range, peek) in peek::split(datagram) {
             match peek {
                 Peek::Command(line) => self.command(line.id, &datagram[range], &mut answers),
-                Peek::Response { code, id } => self.restart_answered |= code == 200 && id == self.restart_id,
+                Peek::Response { code, id } => {
+                    self.restart_answered |= code == 200 && id == self.restart_id;
+                    let of_notify = (5_000_001..=self.next_notify).contains(&id);
+                    assert!(!of_notify || matches!(code, 0 | 200), "a Notify is answered with success");
+                }
                 Peek::Unreadable => panic!("unreadable: {}", String::from_utf8_lossy(datagram)),
             }
         }
@@ -84,18 +100,27 @@ impl Gateway {
             return;
         }
         self.executed += 1;
+        self.most_outstanding = self.most_outstanding.max(self.connections.values().filter(|up| !up.is_empty()).count());
         for (low, high) in command.confirmed() {
             assert!(self.confirmed.iter().all(|(l, h)| high < *l || *h < low), "confirmed twice");
             assert!((low..=high).all(|id| self.responses.contains_key(&id)), "confirmed without a response");
             self.confirmed.push((low, high));
         }
+        let request = command.get(Code::X).map(|x| String::from_utf8(x.to_vec()).unwrap());
         let name = String::from_utf8(command.endpoint.local.to_vec()).unwrap();
         let identifier = |id: Result<Option<HexId>, _>| id.unwrap().unwrap().to_string();
+        let full = name.clone();
         let mut slow = false;
         let body = match command.verb {
-            Verb::Crcx if self.script.refuse.is_some() => format!("{} {id} no\r\n", self.script.refuse.unwrap()),
+            Verb::Rqnt | Verb::Epcf => format!("200 {id} OK\r\n"),
+            Verb::Crcx if self.script.refuse.is_some() => {
+                self.created_tried += 1;
+                format!("{} {id} no\r\n", self.script.refuse.unwrap())
+            }
             Verb::Crcx => {
                 self.created += 1;
+                self.created_tried += 1;
+                self.notifies.insert(name.clone(), self.script.notifies);
                 slow = self.script.slow_every > 0 && self.created.is_multiple_of(self.script.slow_every);
                 let connection = if self.script.same_identifier { "AB".into() } else { format!("{:08X}", self.created) };
                 self.calls.insert(connection.clone(), identifier(command.call()));
@@ -112,8 +137,9 @@ impl Gateway {
                 }
             }
             Verb::Mdcx => {
-                assert_eq!(self.connections[&name], [identifier(command.connection())]);
-                format!("200 {id} OK\r\n")
+                let connection = identifier(command.connection());
+                let up = self.connections.get(&name).is_some_and(|up| up.contains(&connection));
+                if up { format!("200 {id} OK\r\n") } else { format!("515 {id} unknown\r\n") }
             }
             Verb::Dlcx if command.get(Code::I).is_some() => {
                 let connection = identifier(command.connection());
@@ -146,5 +172,11 @@ impl Gateway {
         };
         self.responses.insert(id, body.clone());
         answers.push((if slow { 1000 } else { 1 }, body));
+        if let (Some(x), Some(left)) = (request, self.notifies.get_mut(&full).filter(|left| **left > 0)) {
+            *left -= 1;
+            self.next_notify += 1;
+            let notify = format!("NTFY {} {full}@gw MGCP 1.0\r\nX: {x}\r\nO: D/1\r\n", self.next_notify);
+            answers.push((3, notify));
+        }
     }
 }

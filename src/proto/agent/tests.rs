@@ -1,5 +1,7 @@
 //! The agent against a scripted gateway in virtual time: losses, duplicates, reordering, slow commands, dead addresses, faults.
 
+mod rules;
+
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
@@ -50,6 +52,7 @@ struct World {
     in_transit: BinaryHeap<Reverse<Transit>>,
     sequence: u64,
     digest: u64,
+    watch: rules::Watch,
     /// Called whenever the schedule starts a command.
     scheduled: fn(&World),
 }
@@ -66,6 +69,8 @@ impl World {
             transactions_max: 64,
             pad_to: 32,
             verify: true,
+            events: String::new(),
+            broken: Broken::default(),
             timers: Timers::default(),
             throttle: None,
         };
@@ -84,6 +89,7 @@ impl World {
             in_transit: BinaryHeap::new(),
             sequence: 0,
             digest: 0,
+            watch: rules::Watch::default(),
             scheduled: |_| (),
         }
     }
@@ -110,6 +116,7 @@ impl World {
             let mut sent = Vec::new();
             self.agent.poll(now, &mut |to, bytes| sent.push((to.port(), bytes.to_vec())), &mut self.seen);
             for (port, bytes) in sent {
+                self.watch.sent(&bytes);
                 if !self.dead.contains(&port) && now < self.dies_at {
                     self.transmit(now, true, &bytes);
                 }
@@ -148,6 +155,7 @@ impl World {
                         self.transmit(now + Duration::from_millis(delay), false, answer.as_bytes());
                     }
                 } else {
+                    self.watch.received(&bytes);
                     self.agent.handle(now, &bytes, ([127, 0, 0, 1], 2427).into(), &mut self.seen);
                 }
             }

@@ -237,10 +237,17 @@ impl Transactions {
 
     /// Starts a transaction; [`Transactions::poll`] sends it. False when there is no room or the command is too long.
     pub fn start(&mut self, now: Time, request: &Request<'_>, confirmations: &mut Confirmations) -> bool {
+        self.start_behind(now, b"", request, confirmations)
+    }
+
+    /// The same in one datagram with `front`, messages that are to be read before it; they stand in front of each repeat too, for that
+    /// may be the first copy to arrive (RFC 3435 3.5.5, 4.4.1).
+    pub fn start_behind(&mut self, now: Time, front: &[u8], request: &Request<'_>, confirmations: &mut Confirmations) -> bool {
         let Some(body) = self.free_bodies.pop() else { return false };
         let id = self.take_id();
         let at = body as usize * COMMAND_BYTES_MAX;
         let mut text = Text::new(&mut self.bodies[at..at + COMMAND_BYTES_MAX]);
+        text.push(front);
         compose(&mut text, id, request, now, self.timers.t_hist, confirmations, self.pad_to);
         if text.overflowed() {
             self.free_bodies.push(body);

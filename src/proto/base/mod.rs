@@ -4,6 +4,7 @@ pub mod counters;
 pub mod hash;
 pub mod id;
 pub mod mode;
+pub mod pace;
 pub mod rng;
 pub mod time;
 

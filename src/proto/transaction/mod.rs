@@ -13,7 +13,7 @@
 pub mod finals;
 pub mod history;
 pub mod outgoing;
-pub mod pace;
+pub use crate::proto::base::pace;
 pub mod requester;
 pub mod responder;
 pub mod round_trip;

@@ -116,7 +116,8 @@ fn of_too_many_addresses_those_in_use_stay() {
 #[test]
 fn an_agent_without_an_address_is_an_alarm() {
     let (server, tuning) = by_name(|_| Vec::new());
-    let gateway = Gateway::start(tuning);
+    // The restart is tried again as for an agent that does not answer.
+    let gateway = Gateway::start(tuning.set("timers.tdinit", "\"1s\"").set("timers.tdmin", "\"1s\""));
     let alarm = eventually("an alarm", SOON, || unresolved(&gateway));
     assert_eq!(alarm["severity"], "major", "{alarm}");
     assert!(alarm["what"].as_str().unwrap().contains("has no address"), "{alarm}");

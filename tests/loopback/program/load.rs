@@ -106,6 +106,26 @@ fn a_load_whose_calls_are_all_refused_fails() {
     report(&load(&gateway, "--scenario call --rate 200 --duration 1").output().unwrap(), &gateway);
 }
 
+/// Each Notify is answered together with the next request, in one datagram (RFC 3435 4.4.1); with the rule broken, apart.
+#[test]
+fn events_are_asked_for_again_with_the_answer() {
+    for (more, joined) in [("", true), (" --break lockstep", false)] {
+        let gateway = Gateway::start(Tuning::new());
+        let arguments = "--scenario call --rate 10 --duration 4 --hold 2000 --endpoints ds/ds3-1/ds1-1/[1-2] --events D/[0-9](N)";
+        let running = load(&gateway, &format!("{arguments}{more}")).spawn().unwrap();
+        eventually("calls are up", SOON, || (gateway.rows(&["connections"]).len() == 2).then_some(()));
+        for digit in ["1", "2", "3"] {
+            let before = gateway.counter("notifies_sent");
+            gateway.order(&["sim", "digits", "ds/ds3-1/ds1-1/1", digit]);
+            eventually("it is notified", SOON, || (gateway.counter("notifies_sent") > before).then_some(()));
+        }
+        let report = report(&running.wait_with_output().unwrap(), &gateway);
+        let count = |key: &str| report["rules"][key].as_u64().unwrap();
+        assert!(count("requests") > 0 && (count("requests_with_answer") > 0) == joined, "{report}");
+        gateway.assert_sound();
+    }
+}
+
 /// Nobody there, or somebody who says nothing: that is said within seconds, with what the network says of it.
 #[test]
 fn a_load_without_a_gateway_says_so() {

@@ -19,7 +19,7 @@ fn everything_can_be_shown_in_both_forms() {
     let gateway = Gateway::start(Tuning::new().layout(2, 0, 0));
     let mut agent = Agent::of(&gateway);
     let connection = agent.create("ds/ds3-1/ds1-5/17");
-    for what in ["cores", "spans", "alarms", "endpoints", "connections", "agents", "transactions", "counters"] {
+    for what in ["cores", "spans", "alarms", "history", "endpoints", "connections", "agents", "transactions", "counters"] {
         let json = gateway.show(&[what]);
         assert_eq!(json["gateway"]["simulated"], true, "{what}: {json}");
         assert!(json[what].is_object(), "{what}: {json}");
@@ -68,6 +68,22 @@ fn lines_show_what_they_wait_for() {
     let refused = gateway.refused(&["show", "endpoints", "--state", "asleep"]);
     assert!(refused.contains("lockout") && refused.contains("far-blocked"), "{refused}");
     gateway.assert_sound();
+}
+
+/// What was wrong in the night is still to be seen in the morning, though it is over.
+#[test]
+fn alarms_that_are_over_have_a_history() {
+    let gateway = Gateway::start(Tuning::new());
+    gateway.order(&["drain"]);
+    let states = || -> Vec<bool> {
+        let rows = gateway.rows(&["history", "gateway"]);
+        rows.iter().filter(|row| row["kind"] == "draining").map(|row| row["over"].as_bool().unwrap()).collect()
+    };
+    eventually("its begin is kept", SOON, || (states() == [false]).then_some(()));
+    gateway.order(&["drain", "--off"]);
+    eventually("its end too", SOON, || (states() == [false, true]).then_some(()));
+    assert!(gateway.order(&["show", "history"]).contains("draining: no new calls are taken"));
+    assert_eq!(gateway.rows(&["history", "--state", "over"]).len(), 1);
 }
 
 #[test]

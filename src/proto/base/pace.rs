@@ -4,7 +4,7 @@
 //! second up to the highest; when the response time rises beyond a multiple of that, or the agent says 101 or 409, the rate falls by a
 //! share, at most once in each response time, down to the lowest. Only first copies are paced: repeats have their own back-off.
 
-use crate::proto::base::Time;
+use super::Time;
 use std::time::Duration;
 
 /// How a rate is adapted.
