@@ -23,6 +23,8 @@ pub(super) struct Peer {
     pub(super) resolved: Option<Time>,
     /// When this asked for that.
     pub(super) asked: Option<Time>,
+    /// When it last answered a command.
+    pub(super) answered: Time,
     /// The address that was heard from last.
     pub(super) heard: Option<IpAddr>,
 }
@@ -37,6 +39,7 @@ impl Default for Peer {
             address_count: 0,
             resolved: None,
             asked: None,
+            answered: Time::ZERO,
             heard: None,
         }
     }

@@ -15,8 +15,8 @@ pub struct Delivery {
     /// copy has them in front of it, the first [`OLDER`](super::OLDER) of them (G-QUA-13, G-PIG-03).
     pub behind: Option<TransactionId>,
     /// It is said once, and lost when nobody answers: at its last address the copies after Max1 are spread over what is left of T-MAX,
-    /// and the last one leaves just before it, so that an agent that is back by then gets one. Without this Max2 copies may be used up
-    /// long before T-MAX.
+    /// and the last one leaves just before it, so that an agent that is back by then gets one; one that
+    /// answers other commands again gets it at once. Without this Max2 copies may be used up long before T-MAX.
     pub until_t_max: bool,
 }
 

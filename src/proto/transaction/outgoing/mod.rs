@@ -208,6 +208,9 @@ struct Slot {
     /// All copies.
     copies: u32,
     first_sent: Option<Time>,
+    last_sent: Time,
+    /// When its next copy is due.
+    due: Time,
     /// The latest copy was reported not to have arrived.
     unreachable: bool,
     backoff: Backoff,
@@ -265,6 +268,8 @@ impl Outgoing {
             last_hope: false,
             copies: 0,
             first_sent: None,
+            last_sent: Time::ZERO,
+            due: Time::ZERO,
             unreachable: false,
             backoff: RoundTrip::default().start(&timers),
             stored: Stored::default(),
@@ -348,6 +353,8 @@ impl Outgoing {
             last_hope: false,
             copies: 0,
             first_sent: None,
+            last_sent: Time::ZERO,
+            due: Time::ZERO,
             unreachable: false,
             backoff,
             stored,
@@ -402,6 +409,7 @@ impl Outgoing {
             self.peer(agent).pace.slow_down(now, &settings);
         }
         let Slot { agent, user, .. } = self.slots[key as usize];
+        self.peer(agent).answered = now;
         if code < 200 {
             self.slots[key as usize].phase = Phase::Provisional;
             if now.since(first_sent) <= self.timers.t_max {
@@ -566,6 +574,14 @@ impl Outgoing {
             return self.wait_to_give_up(key, first_sent);
         }
         let untried = slot.untried();
+        if slot.is_spread(&timers) && now < slot.due {
+            // One that answers others again need not wait for it; the last copy is kept until it is due.
+            let is_back = self.peers[usize::from(agent.0)].answered > slot.last_sent && slot.repeats + 1 < timers.max2;
+            if !is_back {
+                self.wheel.schedule(key, slot.id, slot.due.min(now + slot.backoff.timer()));
+                return Step::Wait;
+            }
+        }
         if slot.moved {
             slot.moved = false;
         } else if untried && (slot.repeats >= timers.max1 || slot.unreachable) {
@@ -598,8 +614,12 @@ impl Outgoing {
         let slot = &mut self.slots[key as usize];
         slot.copies += 1;
         slot.unreachable = false;
-        self.wheel.schedule(key, slot.id, now + slot.wait(now, &self.timers));
-        if slot.is_spread(&self.timers) && slot.repeats == self.timers.max1 && self.timers.query_max2 {
+        slot.last_sent = now;
+        slot.due = now + slot.wait(now, &self.timers);
+        let is_spread = slot.is_spread(&self.timers);
+        let looks = if is_spread { slot.due.min(now + slot.backoff.timer()) } else { slot.due };
+        self.wheel.schedule(key, slot.id, looks);
+        if is_spread && slot.repeats == self.timers.max1 && self.timers.query_max2 {
             // There may be time yet to reach another address.
             let agent = slot.agent;
             self.look_up(now, agent);

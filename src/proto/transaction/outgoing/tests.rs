@@ -114,6 +114,20 @@ fn what_is_said_once_is_repeated_until_t_max_however_near_the_agent_was() {
 }
 
 #[test]
+fn an_agent_that_answers_again_gets_what_waits_without_delay() {
+    // G-RTX-03: within one time-out of the answer to another command, and the last copy is kept for later.
+    let (mut machine, start) = (machine(Timers { rto_initial: 100 * MS, ..steady() }), Time::ZERO);
+    machine.send_with(start, CA, &addresses(1), 7, UNTIL_T_MAX, write).unwrap();
+    assert_eq!(run(&mut machine, start, start + 7 * S).len(), 6);
+    let other = machine.send(start + 7 * S, CA, &addresses(1), 8, write).unwrap();
+    run(&mut machine, start + 7 * S, start + 7 * S);
+    machine.handle_response(start + 7 * S, 200, other, false);
+    let log = run(&mut machine, start + 7 * S, start + 100 * S);
+    let at: Vec<_> = copies(&log).iter().map(|copy| copy.0.as_millis()).collect();
+    assert_eq!(at, [9500, 19_800]);
+}
+
+#[test]
 fn an_address_that_is_found_while_there_is_time_gets_what_is_said_once() {
     // G-RTX-10: at the last address the names are looked up once more before T-MAX, and what they bring is tried at once.
     let timers = Timers { rto_max: S, ..steady() };
