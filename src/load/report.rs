@@ -231,7 +231,6 @@ pub fn json(recorder: &Recorder, facts: &Facts) -> Value {
         "requests": facts.tally.requests,
         "requests_with_answer": facts.tally.requests_with_answer,
         "notifies_stale": facts.tally.notifies_stale,
-        "refused_for_load": facts.tally.refused_for_load,
         "commands_extra": facts.tally.commands_extra,
     });
     let mut report = json!({
@@ -344,15 +343,12 @@ fn write_table(out: &mut String, recorder: &Recorder, facts: &Facts) -> std::fmt
     if facts.tally.overloads + facts.tally.held_back > 0 {
         writeln!(out, "overload: {} answers 409 or 101, {} calls held back by the throttle", facts.tally.overloads, facts.tally.held_back)?;
     }
-    let Tally { requests, requests_with_answer, notifies_stale, refused_for_load, commands_extra, .. } = facts.tally;
+    let Tally { requests, requests_with_answer, notifies_stale, commands_extra, .. } = facts.tally;
     if requests + notifies_stale > 0 {
         writeln!(
             out,
             "requests after a Notify {requests}, {requests_with_answer} of them with its answer; of older requests {notifies_stale}"
         )?;
-    }
-    if refused_for_load > 0 {
-        writeln!(out, "101 and 409: {refused_for_load}; the agent slowed down, unless it was told to break that rule")?;
     }
     if commands_extra > 0 {
         writeln!(out, "commands sent to break a rule: {commands_extra}")?;

@@ -189,8 +189,6 @@ tally! {
     requests_with_answer,
     /// Notify commands with a request identifier that is not the latest.
     notifies_stale,
-    /// Responses 101 and 409, after which commands go more slowly.
-    refused_for_load,
     /// Commands sent to break a rule.
     commands_extra,
 }
@@ -540,7 +538,6 @@ impl Agent {
             self.tally.acknowledged += 1;
         }
         if matches!(code, 101 | 409) {
-            self.tally.refused_for_load += 1;
             self.pace.slow_down(now, &PACE);
         }
         match self.transactions.handle_response(now, code, id, message) {

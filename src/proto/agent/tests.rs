@@ -294,7 +294,10 @@ fn every_fault_of_the_gateway_fails_its_check() {
 fn calls_are_held_back_when_the_gateway_says_that_it_is_overloaded() {
     let throttle = Some(throttle::Parameters::default());
     let run = |throttle| {
-        let mut world = World::new(9, Script { refuse: Some(409), ..Script::default() }, |s| s.throttle = throttle);
+        let mut world = World::new(9, Script { refuse: Some(409), ..Script::default() }, |s| {
+            s.throttle = throttle;
+            s.broken = [crate::proto::agent::rules::Rule::LoadControl].into_iter().collect();
+        });
         world.run(Duration::from_millis(1), END);
         (*world.agent.tally(), world.agent.throttle().map(Throttle::statistics))
     };

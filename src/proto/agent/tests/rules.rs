@@ -128,7 +128,7 @@ fn a_gateway_that_is_busy_gets_fewer_commands() {
         let script = Script { refuse: Some(409), ..Script::default() };
         let mut world = World::new(3, script, |settings| settings.broken = broken.iter().copied().collect());
         world.run(Duration::from_micros(200), END);
-        (world.gateway.created_tried, world.agent.tally().refused_for_load)
+        (world.gateway.created_tried, world.agent.tally().overloads)
     };
     let (kept, told) = sent(&[]);
     let (broken, _) = sent(&[Rule::LoadControl]);
