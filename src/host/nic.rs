@@ -1,7 +1,7 @@
 //! `tollgate nic IF`: in which ways AF_XDP works on a network card, and an echo by the best of them. `tollgate nic --ask A:P`, on
 //! another host, is who the echo is for. What both print is meant to be sent along with a question about a card.
 //!
-//! Nothing of a gateway is involved: the port is none of its, and only datagrams that begin with [`MAGIC`] are answered, as long as
+//! Nothing of a gateway is involved: the port is none of its, and only datagrams that begin with a word of its own are answered, as long as
 //! they came, so that nobody gets more than he sent.
 
 use std::io::{ErrorKind, Write};

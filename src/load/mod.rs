@@ -3,7 +3,7 @@
 //! The agent itself is [`crate::proto::agent`]; here are its socket, its clock, its schedule and its report. One thread: it
 //! receives, starts what is due, sends, and spins while answers are expected soon.
 //!
-//! * [`pace`]: open and closed loop. * [`sender`]: runs of datagrams, losses on purpose. * [`line`]: by the kernel or past it.
+//! * [`pace`]: open and closed loop. * [`sender`]: runs of datagrams, losses on purpose. * [`mod@line`]: by the kernel or past it.
 //! * [`socket`]: system calls. * [`report`]: figures.
 
 pub mod clock;
@@ -102,7 +102,7 @@ pub struct Args {
     /// Check responses, and audit at the end that nothing is left.
     #[arg(long, value_name = "YES", default_value_t = true, action = clap::ArgAction::Set)]
     pub verify: bool,
-    /// Each call asks for these events, as `R:` writes them, and the answer to each Notify asks again. Such as "D/[0-9](N)".
+    /// Each call asks for these events, as `R:` writes them, and the answer to each Notify asks again. Such as `D/[0-9](N)`.
     #[arg(long, value_name = "EVENTS")]
     pub events: Option<String>,
     /// Rules of RFC 3435 the agent breaks on purpose (docs/conformance/agent.md): lockstep, one-command, one-request, wildcard-first,
@@ -182,7 +182,7 @@ enum Meaning {
 /// What an agent is told.
 #[derive(Debug)]
 enum Played {
-    Calls(Settings),
+    Calls(Box<Settings>),
     Trunks(trunks::Settings),
 }
 
@@ -259,7 +259,7 @@ impl Args {
             Meaning::Calls(_) if self.misbehave > 0.0 => bail!("--misbehave: only calls over trunks that signal have far ends"),
             Meaning::Trunks(_) if self.throttle => bail!("--throttle: not over trunks that signal"),
             Meaning::Trunks(_) if self.standing > 0 => bail!("--standing: not over trunks that signal"),
-            Meaning::Calls(scenario) => Played::Calls(Settings {
+            Meaning::Calls(scenario) => Played::Calls(Box::new(Settings {
                 gateway,
                 // An endpoint has at most one command outstanding.
                 transactions_max: endpoints.len(),
@@ -274,7 +274,7 @@ impl Args {
                 throttle: self.throttle.then(|| self.throttle_parameters()).transpose()?,
                 events: self.events.clone().unwrap_or_default(),
                 broken: self.broken.iter().copied().collect(),
-            }),
+            })),
             Meaning::Trunks(kind) => {
                 let misbehave = (self.misbehave * 1e6).round() as u32;
                 Played::Trunks(trunks::Settings { gateway, endpoints, kind, hold: hold.max(TRUNK_HOLD_MIN), misbehave, verify, timers })
@@ -365,7 +365,7 @@ mod tests {
     fn calls(line: &str) -> (Settings, Plan) {
         let plan = plan(line).unwrap();
         match &plan.played {
-            Played::Calls(settings) => (settings.clone(), plan),
+            Played::Calls(settings) => (*settings.clone(), plan),
             Played::Trunks(settings) => panic!("{settings:?}"),
         }
     }

@@ -169,7 +169,7 @@ impl Player for Caller {
         let Caller { trunks, far, look } = self;
         while let Ok((line, done)) = far.done.try_recv() {
             far.under_way -= 1;
-            trunks.handle_far(now, line, done.as_ref().map(|()| ()).map_err(String::as_str), recorder);
+            trunks.handle_far(now, line, done.as_ref().copied().map_err(String::as_str), recorder);
         }
         trunks.poll(now, out, &mut |line, name, order| far.send(line, name, order), recorder);
         *look = if far.under_way > 0 { now + FAR_LOOK } else { Time::NEVER };

@@ -193,7 +193,7 @@ impl Layout {
         let empty = packet.data.is_empty() && packet.signalling.is_empty();
         let signalling = if packet.fragment.ends() { self.signalling_octets() } else { 0 };
         let whole = packet.data.len() == self.data_octets() && packet.signalling.len() == signalling;
-        if !whole && !(empty && packet.header.local_fault) {
+        if !whole && (!empty || !packet.header.local_fault) {
             return None;
         }
         let length = self.header_octets() + packet.data.len() + packet.signalling.len();

@@ -75,6 +75,14 @@ fn an_agent_comes_and_goes() {
     agent.create("ds/ds3-1/ds1-2/4");
 }
 
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn no_command_notices_a_reload() {
     let mut gateway = Gateway::start(Tuning::new().layout(2, 0, 0));
@@ -96,13 +104,15 @@ fn no_command_notices_a_reload() {
             assert_eq!(agent.mail.len(), ids.len(), "one answer each, and nothing else");
             ids.len()
         });
+        // Also when a reload fails, or the test would wait for ever.
+        let ends = Ends(&over);
         for turn in 0..20 {
             change(&mut gateway, "timers.rto_initial", &format!("\"{}ms\"", 200 + turn % 2));
             change(&mut gateway, "agent.0.ranges", if turn % 2 == 0 { "true" } else { "false" });
             gateway.order(&["reload"]);
             pause(Duration::from_millis(20));
         }
-        over.store(true, Ordering::Relaxed);
+        drop(ends);
         assert!(asking.join().unwrap() > 20);
     });
     gateway.assert_sound();

@@ -1,7 +1,7 @@
 //! One limit for several cores: each core holds places it may use without asking (`Holder`), and one of them, the lead core, gives
 //! them out (`Bank`), so that a call costs a core no question, no lock and no shared counter, and there are never more than the limit.
 //!
-//! A place is a count of an [`Amount`](super::limits::Amount) in a scope. At the start half of all places are spread evenly. A core
+//! A place is a count of an [`Amount`] in a scope. At the start half of all places are spread evenly. A core
 //! that has none left claims what its call needs, and gets more than that while there is plenty. When the bank has none, it recalls
 //! what cores hold unused, and refuses only when all have answered and there is still none: no call is refused while another core has
 //! room. A scope that was recalled is scarce: its places go back to the bank as calls end, and each call claims, until there is plenty

@@ -57,8 +57,8 @@ fn digits(value: u64) -> u64 {
 /// The two decimal digits of a number below 100 as text, the first one in the lowest byte.
 #[inline]
 fn two_digits(value: u64) -> u64 {
-    let tens = value * 103 >> 10;
-    (tens | (value - 10 * tens) << 8) + (ZEROS & 0xffff)
+    let tens = (value * 103) >> 10;
+    (tens | ((value - 10 * tens) << 8)) + (ZEROS & 0xffff)
 }
 
 /// A place in a datagram to which [`Writer::rewind`] goes back.
@@ -179,7 +179,7 @@ impl<'a> Writer<'a> {
     #[inline]
     fn three_digits(&mut self, code: u16) {
         let (hundreds, rest) = (u64::from(code / 100 % 10), u64::from(code % 100));
-        self.word(u64::from(b'0') + hundreds | two_digits(rest) << 8, 3);
+        self.word((u64::from(b'0') + hundreds) | (two_digits(rest) << 8), 3);
     }
 
     /// An identifier, in upper case.

@@ -161,7 +161,6 @@ impl List {
 }
 
 /// Keeps a list in place of one that was given up.
-
 fn keep(calls: &mut Calls, slot: WatchSlot, which: List, list: Option<EventList<'_>>, current: Option<ConnectionId>) {
     let Some(watch) = calls.watches.get_mut(slot) else { return };
     let kind = calls.plan.channel_kind(watch.endpoint);
