@@ -75,6 +75,10 @@ pub struct Journal {
     told: Told,
     /// Whether messages of a datagram must be answered in order: not when some are dropped on the way.
     pub in_order: bool,
+    /// Whether every core applies what the lead core orders before the RestartInProgress goes, which waits for a core that stands still
+    /// only so long (docs/decisions/lead-core.md): then that core answers as if it had not been told. Without it what agents are told of
+    /// service states is not held against the rules.
+    pub orders_in_time: bool,
 }
 
 impl Journal {
@@ -97,6 +101,7 @@ impl Journal {
             restarting: true,
             own_text: HashMap::new(),
             in_order: true,
+            orders_in_time: true,
         }
     }
 
@@ -157,7 +162,9 @@ impl Journal {
             match reply.code {
                 None => {
                     self.own_command(core, replies.len() > 1, reply);
-                    self.told.sent(self.event, at, to, forms, reply);
+                    if self.orders_in_time {
+                        self.told.sent(self.event, at, to, forms, reply);
+                    }
                 }
                 Some(0) => {}
                 Some(code) => {

@@ -54,6 +54,7 @@ fn run(seed: u64) -> u64 {
         settings.agents[0].same_content = rng.below(4) == 0;
     });
     w.journal().in_order &= !small;
+    w.journal().orders_in_time = trouble != Trouble::Stalls;
     for place in 0..1 + rng.below(2) as u8 {
         let agent = RandomPlan {
             address: IpAddr::from([192, 0, 2, 1 + place]),
