@@ -189,7 +189,9 @@ impl Journal {
     fn check_told(&self, to: SocketAddr, code: u16, id: u32, front: &[Reply]) {
         let Some(transaction) = self.transactions.get(&(to.ip(), id)).filter(|t| code >= 200 && t.ended.is_none()) else { return };
         let audit = matches!(transaction.verb, None | Some(Verb::Auep | Verb::Aucx));
-        if let Some(endpoint) = self.plan.topology.lookup(transaction.local.as_bytes()).filter(|_| !audit && code != 500) {
+        if let Some(endpoint) =
+            self.plan.topology.lookup(transaction.local.as_bytes()).filter(|_| self.orders_in_time && !audit && code != 500)
+        {
             self.told.answered(endpoint, code, transaction.received, front, &transaction.text);
         }
     }
