@@ -1,7 +1,7 @@
 //! One core, without IO, allocates nothing per command once it is warm: a counting allocator watches it (design section 3, step 7).
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+mod counting;
+
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -15,29 +15,7 @@ use tollgate::proto::package::{PackageId, find_item};
 use tollgate::proto::plan::{AgentSettings, Limits, Plan, Settings, SpanPlan};
 use tollgate::proto::trunk::{CardOrder, EventText, Facility, FacilityKind, FacilityPlan, SimCard, SimulatedPlan, SpanIndex, Topology};
 
-thread_local! {
-    /// Allocations of this thread.
-    static COUNT: Cell<u64> = const { Cell::new(0) };
-}
-
-struct Counting;
-
-// SAFETY: every call is passed on to the system allocator unchanged; counting touches no memory of the caller.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        COUNT.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller's promise about `layout` is the one `System` asks for.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: `pointer` came from `System` through `alloc` with this `layout`.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
+use counting::allocations;
 
 const AGENT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 2727);
 const FRAME: usize = 2048;
@@ -257,10 +235,10 @@ fn ten_thousand_commands_allocate_nothing() {
     confirm_restart(&mut bench);
     // Longer than T-HIST, so that the history forgets as much as it learns.
     (0..1000).for_each(|n| bench.call(n));
-    let before = COUNT.with(Cell::get);
+    let before = allocations();
     (1000..2500).for_each(|n| bench.call(n));
-    assert_eq!(COUNT.with(Cell::get) - before, 0, "allocations in 10,500 commands");
+    assert_eq!(allocations() - before, 0, "allocations in 10,500 commands");
     // The counter counts.
     drop(std::hint::black_box(Box::new(1)));
-    assert_eq!(COUNT.with(Cell::get) - before, 1);
+    assert_eq!(allocations() - before, 1);
 }

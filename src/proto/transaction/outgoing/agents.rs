@@ -1,6 +1,7 @@
 //! What is known of each agent: its addresses, when its names were looked up, its delay and the pace of what is new.
 
-use super::{ADDRESSES, Outgoing, Phase, Slot, UNSPECIFIED, list};
+use super::slot::{Phase, Slot, UNSPECIFIED, list};
+use super::{ADDRESSES, Outgoing};
 use crate::proto::base::{AgentId, Time};
 use crate::proto::transaction::pace::{Pace, PaceSettings};
 use crate::proto::transaction::round_trip::RoundTrip;

@@ -15,22 +15,27 @@
 mod agents;
 mod delivery;
 mod ids;
+mod outcome;
+mod slot;
 mod store;
 #[cfg(test)]
 mod tests;
 
 use super::Timers;
 use super::pace::PaceSettings;
-use super::round_trip::{Backoff, RoundTrip};
+use super::round_trip::RoundTrip;
 use crate::proto::base::id::TRANSACTION_ID_MAX;
 use crate::proto::base::{AgentId, Rng, Time, TransactionId};
 use crate::proto::timer::TimerWheel;
 use agents::Peer;
 pub use delivery::Delivery;
 use ids::Ids;
-use std::net::{Ipv4Addr, SocketAddr};
+use outcome::classify;
+pub use outcome::{Answer, Done, Due, Older, Outcome, Outstanding};
+use slot::{Phase, Slot};
+use std::net::SocketAddr;
 use std::time::Duration;
-use store::{Bodies, Stored};
+use store::Bodies;
 
 /// Addresses of an agent that a command is tried at.
 pub const ADDRESSES: usize = 8;
@@ -69,157 +74,6 @@ pub enum SendError {
     TooLong,
 }
 
-/// Commands that stand in front of another one in its datagram, oldest first.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Older<'a>([Option<&'a [u8]>; OLDER]);
-
-impl<'a> Older<'a> {
-    /// Each of them.
-    pub fn iter(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-        self.0.into_iter().rev().flatten()
-    }
-}
-
-/// What [`Outgoing::poll`] wants done.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Due<'a> {
-    /// Send `body` to `to`.
-    Transmit {
-        /// The command's id.
-        id: TransactionId,
-        /// Where to.
-        to: SocketAddr,
-        /// Whose address that is.
-        agent: AgentId,
-        /// The command, byte for byte the same each time.
-        body: &'a [u8],
-        /// What is repeated in front of it, because it must not arrive before them.
-        older: Older<'a>,
-        /// Whether this is not the first copy.
-        repeat: bool,
-    },
-    /// The command got no final response: whoever it spoke for is disconnected (G-RTX-06, G-RTX-12). It is no longer known here.
-    Unanswered {
-        /// The command's id.
-        id: TransactionId,
-        /// Who was asked.
-        agent: AgentId,
-        /// The caller's word for it.
-        user: u64,
-    },
-}
-
-/// What a response means to us: its class, with unknown codes taken as RFC 3435 2.4 says (G-RSL-04).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Outcome {
-    /// 2xx.
-    Success,
-    /// 521, and all of 3xx: another agent is in charge.
-    Redirected,
-    /// 4xx.
-    Transient,
-    /// 5xx to 9xx.
-    Permanent,
-}
-
-/// What [`Outgoing::handle_response`] made of a response.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Answer {
-    /// The final response: the command has ended.
-    Done(Done),
-    /// A provisional response: go on waiting.
-    Provisional {
-        /// The caller's word for the command.
-        user: u64,
-    },
-    /// No outstanding command has this id: ignore it.
-    Stray {
-        /// All the same answer `000`: it is the final of a command that has just ended, and our `000` was lost (G-ACK-07).
-        acknowledge: bool,
-    },
-}
-
-/// A command that got its final response.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Done {
-    /// The command's id.
-    pub id: TransactionId,
-    /// Who it was sent to.
-    pub agent: AgentId,
-    /// The caller's word for it.
-    pub user: u64,
-    /// What the response means.
-    pub outcome: Outcome,
-    /// Its return code; codes we do not know are replaced by those of their class (G-RSL-04).
-    pub code: u16,
-    /// Where the last copy had been sent: the address to prefer from now on.
-    pub address: SocketAddr,
-    /// Whether `000` must be sent to the source of the response (G-ACK-07).
-    pub acknowledge: bool,
-}
-
-/// One outstanding command, for operators.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Outstanding {
-    /// Its id.
-    pub id: TransactionId,
-    /// Who it is sent to.
-    pub agent: AgentId,
-    /// The caller's word for it.
-    pub user: u64,
-    /// The address it is at.
-    pub to: SocketAddr,
-    /// Copies sent.
-    pub copies: u32,
-    /// When the first one was sent.
-    pub first_sent: Option<Time>,
-    /// Whether a provisional response came.
-    pub provisional: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Phase {
-    Free,
-    /// Nothing heard.
-    Waiting,
-    /// A provisional response came.
-    Provisional,
-}
-
-#[derive(Clone, Copy)]
-struct Slot {
-    /// The id; of a free slot, the one that ended last.
-    id: TransactionId,
-    phase: Phase,
-    agent: AgentId,
-    user: u64,
-    addresses: [SocketAddr; ADDRESSES],
-    address_count: u8,
-    /// The address it is at.
-    current: u8,
-    /// N of M-9: repeats to that address.
-    repeats: u8,
-    /// It has its place among the new commands to its agent.
-    placed: bool,
-    /// Its agent changed: the next copy is no repeat to the address.
-    moved: bool,
-    /// The last address was given up, and the names are being looked up once more.
-    last_hope: bool,
-    /// All copies.
-    copies: u32,
-    first_sent: Option<Time>,
-    last_sent: Time,
-    /// When its next copy is due.
-    due: Time,
-    /// The latest copy was reported not to have arrived.
-    unreachable: bool,
-    backoff: Backoff,
-    stored: Stored,
-    delivery: Delivery,
-    /// When it got its final response.
-    ended: Option<Time>,
-}
-
 /// One core's own commands. See the module's page.
 pub struct Outgoing {
     slots: Vec<Slot>,
@@ -254,30 +108,8 @@ impl Outgoing {
         // a slot that is still taken is found soon past.
         let limit = limits.commands.clamp(1, 1 << 20);
         let slots = (limit * 2).next_power_of_two();
-        let empty = Slot {
-            id: 0,
-            phase: Phase::Free,
-            agent: AgentId(0),
-            user: 0,
-            addresses: [UNSPECIFIED; ADDRESSES],
-            address_count: 0,
-            current: 0,
-            repeats: 0,
-            placed: false,
-            moved: false,
-            last_hope: false,
-            copies: 0,
-            first_sent: None,
-            last_sent: Time::ZERO,
-            due: Time::ZERO,
-            unreachable: false,
-            backoff: RoundTrip::default().start(&timers),
-            stored: Stored::default(),
-            delivery: Delivery::default(),
-            ended: None,
-        };
         Outgoing {
-            slots: vec![empty; slots as usize],
+            slots: vec![Slot::free(&timers); slots as usize],
             bodies: Bodies::new(slots as usize, limits.large as usize),
             wheel: TimerWheel::new(slots, TICK, now),
             ids: Ids::new(limits.ordinal, limits.owners, largest, &mut rng),
@@ -339,28 +171,7 @@ impl Outgoing {
         self.peer(agent).outstanding += 1;
         self.live += 1;
         let slot = &mut self.slots[key as usize];
-        *slot = Slot {
-            id,
-            phase: Phase::Waiting,
-            agent,
-            user,
-            addresses: [UNSPECIFIED; ADDRESSES],
-            address_count: 0,
-            current: 0,
-            repeats: 0,
-            placed: false,
-            moved: false,
-            last_hope: false,
-            copies: 0,
-            first_sent: None,
-            last_sent: Time::ZERO,
-            due: Time::ZERO,
-            unreachable: false,
-            backoff,
-            stored,
-            delivery,
-            ended: None,
-        };
+        *slot = Slot { id, phase: Phase::Waiting, agent, user, backoff, stored, delivery, ..Slot::free(&self.timers) };
         slot.set_addresses(addresses);
         // "As soon as possible" keeps the order of the calls, which the time would not within one tick.
         self.wheel.schedule(key, id, Time::ZERO);
@@ -648,45 +459,5 @@ impl Outgoing {
         self.peer(agent).outstanding -= 1;
         self.live -= 1;
         self.slots[key as usize].phase = Phase::Free;
-    }
-}
-
-const UNSPECIFIED: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
-
-impl Slot {
-    fn to(&self) -> SocketAddr {
-        self.addresses.get(usize::from(self.current)).copied().unwrap_or(UNSPECIFIED)
-    }
-
-    fn set_addresses(&mut self, addresses: &[SocketAddr]) {
-        (self.addresses, self.address_count) = list(addresses);
-    }
-
-    /// Whether there is an address it was not sent to yet.
-    fn untried(&self) -> bool {
-        self.current + 1 < self.address_count
-    }
-}
-
-/// The first [`ADDRESSES`] of `addresses`, and how many they are.
-fn list(addresses: &[SocketAddr]) -> ([SocketAddr; ADDRESSES], u8) {
-    let mut list = [UNSPECIFIED; ADDRESSES];
-    let count = addresses.len().min(ADDRESSES);
-    for (place, address) in list.iter_mut().zip(addresses) {
-        *place = *address;
-    }
-    (list, count as u8)
-}
-
-/// The class of a final response, and its code if we know it, else that of its class (G-RSL-04, Table C-1).
-fn classify(code: u16) -> (Outcome, u16) {
-    match code {
-        200 | 250 => (Outcome::Success, code),
-        201..=299 => (Outcome::Success, 200),
-        300..=399 | 521 => (Outcome::Redirected, 521),
-        400..=407 | 409 | 410 => (Outcome::Transient, code),
-        408 | 411..=499 => (Outcome::Transient, 400),
-        500..=541 => (Outcome::Permanent, code),
-        _ => (Outcome::Permanent, 510),
     }
 }
