@@ -381,7 +381,8 @@ register! {
         endpoints_per_turn: u16 = 64 in 1..=4096; restart
         /// A core silent for this long raises an alarm. Virtual machines were seen to pause for 180 ms.
         stall_alarm: Duration = (millis(500)) in millis(250)..=seconds(60); reload
-        /// A core silent for this long ends the process in order, so that it can be started afresh.
+        /// A core silent for this long ends the process (exit status 70), so that it can be started afresh. After SIGTERM only the lead core's
+        /// silence does: the end of the others is bounded anyway.
         stall_exit: Duration = (seconds(30)) in seconds(1)..=seconds(3600); reload
     }
 

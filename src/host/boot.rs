@@ -36,6 +36,8 @@ use std::time::Duration;
 
 /// Commands of a core's own outstanding at a time.
 const OWN_COMMANDS: u32 = 2048;
+/// Cores that still go round have so long to end.
+const CORES_END_WITHIN: Duration = Duration::from_secs(2);
 /// Commands that wait at a time, per core.
 const JOBS: u16 = 4096;
 /// Datagrams of several messages in hand, per core.
@@ -165,15 +167,17 @@ impl Gateway {
         Ok(Gateway { cores: Arc::new(Cores { ports, plan, clock, tap }), clock, transport, steered, bypass, threads })
     }
 
-    /// Ends every core that still goes round.
-    pub fn stop(self) {
+    /// Ends every core that still goes round, and waits for them, but not for one that stands still: those that did not end in time,
+    /// and end with the process.
+    pub fn stop(self) -> Vec<CoreId> {
         self.cores.stop();
-        for (thread, port) in self.threads.into_iter().zip(&self.cores.ports) {
-            if port.pulse.ended.load(std::sync::atomic::Ordering::Acquire) || !thread.is_finished() {
-                // A core's panic was caught and counted.
-                let _ = thread.join();
-            }
+        let until = self.clock.now() + CORES_END_WITHIN;
+        let running = || self.threads.iter().any(|thread| !thread.is_finished());
+        while running() && self.clock.now() < until {
+            std::thread::park_timeout(Duration::from_millis(5));
         }
+        let cores = self.cores.ports.iter().map(|port| port.core);
+        cores.zip(&self.threads).filter(|(_, thread)| !thread.is_finished()).map(|(core, _)| core).collect()
     }
 }
 
@@ -557,7 +561,6 @@ pub fn settings(config: &Config, known: &Known) -> Settings {
             alarm_declare: timers.alarm_declare,
             alarm_clear: timers.alarm_clear,
             alarm_merge: timers.alarm_merge,
-            shutdown_grace: timers.shutdown_grace,
         },
         lookups: Lookups {
             at_max1: config.dns.query_at_max1,

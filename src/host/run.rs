@@ -2,7 +2,7 @@
 
 use super::boot::{self, Gateway};
 use super::clock::Clock;
-use super::control::{Control, End, Events, Setup, hosts};
+use super::control::{Control, Events, Setup, hosts};
 use super::cpu;
 use super::transport::steer::Steered;
 use crate::config::{self, Card, Config, CpuFacts};
@@ -10,11 +10,6 @@ use anyhow::{Context, Result, anyhow};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
-
-/// After a fault the cores that still go round have so long to end.
-const CORES_END_WITHIN: Duration = Duration::from_secs(1);
 
 /// Runs the gateway until a signal or a fault ends it. `path` is the file of `config`, to be read again by a reload; `socket` goes
 /// before `operator.socket`.
@@ -44,11 +39,11 @@ pub fn run(config: Config, path: Option<PathBuf>, socket: Option<PathBuf>) -> Re
         tracing::warn!("the gateway is ready, and standard output does not take the line that says so: {error}");
     }
     let end = control.run(events)?;
-    match end {
-        End::Asked => gateway.stop(),
-        End::Stalled(_) | End::CoreEnded(_) => leave(&gateway),
+    let hanging = gateway.stop();
+    for core in &hanging {
+        tracing::error!("core {}: does not end: the process ends without it", core.0);
     }
-    Ok(end.exit_code())
+    Ok(end.exit_code(&hanging))
 }
 
 /// The first line of the log: what runs, and for whom.
@@ -86,14 +81,4 @@ fn ready(config: &Config, gateway: &Gateway, transport: &str, control: &Control)
         if cores == 1 { "core" } else { "cores" },
         control.socket().display(),
     )
-}
-
-/// Ends the cores without waiting for one that hangs: the process ends with it.
-fn leave(gateway: &Gateway) {
-    gateway.cores.stop();
-    let until = gateway.clock.now() + CORES_END_WITHIN;
-    let running = || gateway.cores.ports.iter().any(|port| !port.pulse.ended.load(Ordering::Acquire));
-    while running() && gateway.clock.now() < until {
-        std::thread::park_timeout(Duration::from_millis(10));
-    }
 }

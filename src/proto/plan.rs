@@ -304,8 +304,6 @@ pub struct Timers {
     pub alarm_clear: Duration,
     /// Changes of service within this time are announced together.
     pub alarm_merge: Duration,
-    /// From graceful to forced at shutdown.
-    pub shutdown_grace: Duration,
 }
 
 impl Plan {
@@ -423,7 +421,6 @@ impl Default for Timers {
             alarm_declare: ms(2500),
             alarm_clear: s(10),
             alarm_merge: ms(200),
-            shutdown_grace: s(5),
         }
     }
 }

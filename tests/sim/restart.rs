@@ -379,13 +379,13 @@ fn a_stalled_lead_core_holds_nobody() {
 #[test]
 fn a_call_on_another_core_keeps_its_grace() {
     for layout in [Layout::Two, Layout::Four, Layout::Split3] {
-        let mut w = World::new(Setup::new(layout, 1), |_, settings| settings.timers.shutdown_grace = 5 * S);
+        let mut w = World::new(Setup::new(layout, 1), |_, _| ());
         let owner = |w: &World, name: &str| w.plan.owner(w.plan.topology.lookup(name.as_bytes()).unwrap());
         let name = (1..=8).map(|n| format!("ds/ds1-{n}/1")).find(|name| owner(&w, name) != w.plan.lead()).unwrap();
         create(&mut w, &name, "A1");
         w.take_mail();
         w.set_faults(Faults { ring_max: 500 * MS, ..Faults::none() });
-        w.administer(Administration::Shutdown);
+        w.administer(Administration::Shutdown(w.now + 5 * S));
         // Its owner is waited for, but not so long.
         w.run_for(260 * MS);
         let graceful = rsips(&w)[0].clone();

@@ -1,21 +1,16 @@
-//! What only the lead core knows and does: administrative state, failures of facilities, restart messages, the end of the gateway.
+//! What only the lead core knows and does: administrative state, failures of facilities, restart messages.
 
 use super::Gateway;
 use super::protocol::{Failure, How};
 use super::view::RestartRow;
 use crate::proto::aggregate::{PATTERN_NAME_MAX, Pattern};
 use crate::proto::base::{EndpointIndex, Time};
-use crate::proto::core::{Administration, Answer, Ask, FacilitiesView, ShutdownView};
+use crate::proto::core::{Administration, Answer, Ask, FacilitiesView};
 use crate::proto::plan::Plan;
 use crate::proto::restart::{Admin, AnnouncementState, AnnouncementView, BlockHow, EndpointView};
 use crate::proto::trunk::Selection;
 use std::collections::BTreeMap;
 use std::time::Duration;
-
-/// How often the lead core is asked how far the shutdown is.
-const SHUTDOWN_POLL: Duration = Duration::from_millis(20);
-/// Longer than the grace and this a shutdown is not waited for: the last answers are awaited for 3 s.
-const SHUTDOWN_MARGIN: Duration = Duration::from_secs(4);
 
 impl Gateway {
     /// Takes endpoints out of service.
@@ -42,28 +37,6 @@ impl Gateway {
     pub(super) fn drain(&self, on: bool) -> Result<String, Failure> {
         self.administer(Administration::Drain(on))?;
         Ok(if on { "no new calls are taken; those that are up stay".into() } else { "new calls are taken".into() })
-    }
-
-    /// Tells the agents that the gateway ends, graceful, then forced. Returns when they know, or it took too long.
-    pub(super) fn shut_down(&self) {
-        if let Err(failure) = self.administer(Administration::Shutdown) {
-            return tracing::error!("shutdown: the agents are not told: {}", failure.message);
-        }
-        let until = self.clock.now() + self.config().timers.shutdown_grace + SHUTDOWN_MARGIN;
-        while self.clock.now() < until {
-            match self.cores.ask(self.cores.plan.lead(), Ask::Shutdown, self.config().limits.stall_alarm) {
-                Ok(Answer::Shutdown(ShutdownView { complete: true, untold })) if untold.is_empty() => {
-                    return tracing::info!("shutdown: every agent has confirmed that the gateway is out of service");
-                }
-                Ok(Answer::Shutdown(ShutdownView { complete: true, untold })) => {
-                    let names: Vec<_> = untold.into_iter().map(|(agent, port)| self.agent_name(agent, port)).collect();
-                    return tracing::warn!("shutdown: not confirmed by {}", names.join(", "));
-                }
-                Ok(_) => std::thread::park_timeout(SHUTDOWN_POLL),
-                Err(silent) => return tracing::error!("shutdown: {silent}"),
-            }
-        }
-        tracing::warn!("shutdown: took too long; the agents may not know");
     }
 
     /// States of these endpoints as the lead core has them; none when it is silent.

@@ -22,6 +22,7 @@ mod performance;
 pub mod protocol;
 mod reload;
 mod server;
+mod shutdown;
 pub mod socket;
 mod stall;
 #[cfg(test)]
@@ -100,6 +101,8 @@ struct Gateway {
 pub enum End {
     /// A signal asked for it, and everything was said.
     Asked,
+    /// A signal asked for it, and the lead core did not say everything in time.
+    Untold,
     /// A core was silent for too long.
     Stalled(CoreId),
     /// A core ended by itself.
@@ -107,11 +110,11 @@ pub enum End {
 }
 
 impl End {
-    /// The status of the process: 0, or 70 (EX_SOFTWARE) after a fault of ours.
-    pub fn exit_code(self) -> ExitCode {
+    /// The status of the process: 0 for an orderly end, 70 (EX_SOFTWARE) after a fault of ours, as when cores did not end when told to.
+    pub fn exit_code(self, hanging: &[CoreId]) -> ExitCode {
         match self {
-            End::Asked => ExitCode::SUCCESS,
-            End::Stalled(_) | End::CoreEnded(_) => ExitCode::from(70),
+            End::Asked if hanging.is_empty() => ExitCode::SUCCESS,
+            End::Asked | End::Untold | End::Stalled(_) | End::CoreEnded(_) => ExitCode::from(70),
         }
     }
 }
@@ -131,7 +134,8 @@ pub struct Events {
 
 enum Event {
     Signal(i32),
-    ShutdownDone,
+    /// Whether everything was said.
+    ShutdownDone(bool),
 }
 
 impl Control {
@@ -180,7 +184,7 @@ impl Control {
         let gateway = &self.gateway;
         journal::start(gateway.clone())?;
         let mut watch = Watch::new(gateway.clock.now(), gateway.cores.ports.len());
-        let mut shutting_down = false;
+        let (mut shutting_down, mut fault) = (false, None);
         loop {
             let config = gateway.config();
             let (alarm, exit) = (config.limits.stall_alarm, config.limits.stall_exit);
@@ -192,13 +196,17 @@ impl Control {
                     shutting_down = true;
                     self.begin_shutdown(events.sender.clone())?;
                 }
-                Some(Event::ShutdownDone) => return Ok(End::Asked),
+                Some(Event::ShutdownDone(said)) => return Ok(fault.unwrap_or(if said { End::Asked } else { End::Untold })),
                 None => {}
             }
             for news in watch.look(gateway.clock.now(), gateway.signs(), alarm, exit) {
-                if let Some(end) = tell(news) {
+                let Some(end) = tell(news) else { continue };
+                // The end that was asked for is bounded, and agents are told of it as long as the lead core lives.
+                if !shutting_down || news.core() == gateway.cores.plan.lead() {
+                    tracing::error!("the process ends");
                     return Ok(end);
                 }
+                fault = Some(end);
             }
         }
     }
@@ -207,9 +215,9 @@ impl Control {
     fn begin_shutdown(&self, done: Sender<Event>) -> Result<()> {
         let gateway = self.gateway.clone();
         let shutdown = move || {
-            gateway.shut_down();
+            let said = gateway.shut_down();
             // The loop has ended for another reason when nobody takes it.
-            let _ = done.send(Event::ShutdownDone);
+            let _ = done.send(Event::ShutdownDone(said));
         };
         std::thread::Builder::new().name("shutdown".into()).spawn(shutdown).context("no thread for the shutdown")?;
         Ok(())
@@ -319,17 +327,17 @@ impl Events {
     }
 }
 
-/// Logs what the watch saw; the reason when the process must end.
+/// Logs what the watch saw; the reason when the process should end.
 fn tell(news: News) -> Option<End> {
     match news {
         News::Silent(core, silence) => tracing::error!("core {}: silent for {} ms", core.0, silence.as_millis()),
         News::Back(core, silence) => tracing::warn!("core {}: goes on after {} ms of silence", core.0, silence.as_millis()),
         News::TooLong(core, silence) => {
-            tracing::error!("core {}: silent for {} ms: the process ends", core.0, silence.as_millis());
+            tracing::error!("core {}: silent for {} ms: too long", core.0, silence.as_millis());
             return Some(End::Stalled(core));
         }
         News::Ended(core) => {
-            tracing::error!("core {}: ended by a fault: the process ends", core.0);
+            tracing::error!("core {}: ended by a fault", core.0);
             return Some(End::CoreEnded(core));
         }
     }

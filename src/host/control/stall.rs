@@ -30,6 +30,15 @@ pub enum News {
     Ended(CoreId),
 }
 
+impl News {
+    /// Which core it is about.
+    pub fn core(self) -> CoreId {
+        match self {
+            News::Silent(core, _) | News::Back(core, _) | News::TooLong(core, _) | News::Ended(core) => core,
+        }
+    }
+}
+
 /// The watch.
 pub struct Watch {
     /// When it last looked.
@@ -38,6 +47,8 @@ pub struct Watch {
     since: Time,
     /// How long each core is silent, as told in the latest alarm about it.
     silent: Vec<Option<Duration>>,
+    /// Of each whether it was told that the process must end for its sake.
+    lost: Vec<bool>,
 }
 
 /// A gap between two looks this many times longer than the alarm limit's quarter is one in which the watch did not run.
@@ -46,7 +57,7 @@ const GAP: u32 = 4;
 impl Watch {
     /// A watch over so many cores that begins now.
     pub fn new(now: Time, cores: usize) -> Watch {
-        Watch { looked: now, since: now, silent: vec![None; cores] }
+        Watch { looked: now, since: now, silent: vec![None; cores], lost: vec![false; cores] }
     }
 
     /// How often to look: often enough to tell of a silence soon after `alarm`.
@@ -61,12 +72,12 @@ impl Watch {
         }
         self.looked = now;
         let mut news = Vec::new();
-        for (sign, told) in signs.zip(&mut self.silent) {
+        for ((sign, told), lost) in signs.zip(&mut self.silent).zip(&mut self.lost) {
             let silence = now.since(sign.beat.max(self.since));
-            if sign.ended {
-                news.push(News::Ended(sign.core));
-            } else if silence > exit {
-                news.push(News::TooLong(sign.core, silence));
+            if sign.ended || silence > exit {
+                if !std::mem::replace(lost, true) {
+                    news.push(if sign.ended { News::Ended(sign.core) } else { News::TooLong(sign.core, silence) });
+                }
             } else if silence > alarm {
                 if told.is_none() {
                     news.push(News::Silent(sign.core, silence));

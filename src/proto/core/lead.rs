@@ -37,8 +37,8 @@ pub enum Administration {
     Unblock(Selection),
     /// The gateway takes no new calls, or takes them again.
     Drain(bool),
-    /// The process ends.
-    Shutdown,
+    /// The process ends: forced is told at this time, or before.
+    Shutdown(Time),
 }
 
 /// The restart coordinator and what belongs to it.
@@ -101,7 +101,8 @@ impl Lead {
     /// How far the shutdown is.
     pub fn shutdown_view(&self) -> ShutdownView {
         let untold = self.shutdown_complete.then(|| self.of_groups(|view| view.state != AnnouncementState::Confirmed));
-        ShutdownView { complete: self.shutdown_complete, untold: untold.unwrap_or_default() }
+        let begun = self.coordinator.is_shutting_down();
+        ShutdownView { begun, complete: self.shutdown_complete, untold: untold.unwrap_or_default() }
     }
 
     /// Calls lost since this was asked last.
@@ -207,7 +208,6 @@ fn coordinator_settings(plan: &Plan, settings: &Settings) -> restart::Settings {
         disconnected_initial: timers.disconnected_initial,
         disconnected_min: timers.disconnected_min,
         disconnected_max: timers.disconnected_max,
-        shutdown_grace: timers.shutdown_grace,
         shutdown_wait: SHUTDOWN_WAIT,
         outstanding_max: OUTSTANDING,
         slice: plan.limits.slice,
@@ -462,20 +462,24 @@ impl Core {
             Administration::Unblock(selection) => Event::Unblock { selection },
             Administration::Drain(true) => Event::Drain,
             Administration::Drain(false) => Event::Undrain,
-            Administration::Shutdown => Event::Shutdown,
+            Administration::Shutdown(until) => return self.shut_down(turn, until),
         };
-        if order == Administration::Shutdown {
-            // Until a core has told how many calls it has, it may have one: the grace must not end before the first report.
-            for &core in &self.plan.clone().owners {
-                self.lead_calls(turn, core, 1);
-            }
-        }
         self.lead_event(turn.now, event);
         if let Administration::Drain(on) = order {
             self.tell_owners(turn, Envelope::Drain { on });
         }
-        if order == Administration::Shutdown {
-            self.tell_owners(turn, Envelope::Drain { on: true });
+    }
+
+    /// The process ends. A second order changes nothing: who gives it may not know of the first.
+    fn shut_down<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, until: Time) {
+        if self.lead.as_ref().is_none_or(|lead| lead.coordinator.is_shutting_down()) {
+            return;
         }
+        // Until a core has told how many calls it has, it may have one: the grace must not end before the first report.
+        for &core in &self.plan.clone().owners {
+            self.lead_calls(turn, core, 1);
+        }
+        self.lead_event(turn.now, Event::Shutdown { until });
+        self.tell_owners(turn, Envelope::Drain { on: true });
     }
 }

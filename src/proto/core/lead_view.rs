@@ -44,6 +44,8 @@ pub struct LossView {
 /// The end of the process, as far as agents must be told.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ShutdownView {
+    /// It was ordered.
+    pub begun: bool,
     /// Nothing more will be said.
     pub complete: bool,
     /// Agents (and ports) that have not confirmed what they were told last.

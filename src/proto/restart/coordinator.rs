@@ -192,7 +192,7 @@ impl Coordinator {
             Event::Unblock { selection } => self.jobs.push_back(Job::over_selection(What::Unblock, selection)),
             Event::Drain => self.set_draining(now, true),
             Event::Undrain => self.set_draining(now, false),
-            Event::Shutdown => self.shut_down(now),
+            Event::Shutdown { until } => self.shut_down(now, until),
             Event::Group { endpoints, group } => self.jobs.push_back(Job::over(What::Group(group), endpoints)),
             Event::Forms { group, forms } => {
                 let group = self.group_mut(group);
@@ -348,12 +348,16 @@ impl Coordinator {
         self.look_at_all();
     }
 
-    fn shut_down(&mut self, now: Time) {
+    fn shut_down(&mut self, now: Time, until: Time) {
         if self.phase == Phase::Serving {
-            self.phase = Phase::Leaving { started: now, until: now + self.settings.shutdown_grace };
+            self.phase = if until > now { Phase::Leaving { started: now, until } } else { self.ending(now) };
             self.power_on = None;
             self.look_at_all();
         }
+    }
+
+    fn ending(&self, now: Time) -> Phase {
+        Phase::Ending { until: now + self.settings.shutdown_wait }
     }
 
     fn phase_deadline(&self) -> Time {
@@ -375,7 +379,7 @@ impl Coordinator {
         match self.phase {
             Phase::Serving | Phase::Ended => return 0,
             Phase::Leaving { .. } => {
-                self.phase = Phase::Ending { until: now + self.settings.shutdown_wait };
+                self.phase = self.ending(now);
                 self.look_at_all();
             }
             Phase::Ending { .. } => {
@@ -384,6 +388,11 @@ impl Coordinator {
             }
         }
         1
+    }
+
+    /// Whether the process was told to end.
+    pub fn is_shutting_down(&self) -> bool {
+        self.phase != Phase::Serving
     }
 
     fn is_all_said(&self) -> bool {

@@ -33,7 +33,7 @@ mod view;
 use std::time::Duration;
 
 use crate::proto::aggregate::{Forms, Pattern};
-use crate::proto::base::{CoreId, EndpointIndex, EndpointRange};
+use crate::proto::base::{CoreId, EndpointIndex, EndpointRange, Time};
 use crate::proto::endpoint::RestartMethod;
 use crate::proto::trunk::{Defect, Facility, IntegrationTimes, Selection, Topology};
 
@@ -60,8 +60,6 @@ pub struct Settings {
     pub disconnected_min: Duration,
     /// Tdmax: the longest wait.
     pub disconnected_max: Duration,
-    /// From graceful to forced at shutdown.
-    pub shutdown_grace: Duration,
     /// How long the answers to the forced restarts are awaited at shutdown.
     pub shutdown_wait: Duration,
     /// Announcements to one group that may be unanswered at a time.
@@ -87,7 +85,6 @@ impl Settings {
             disconnected_initial: Duration::from_secs(15),
             disconnected_min: Duration::from_secs(15),
             disconnected_max: Duration::from_secs(600),
-            shutdown_grace: Duration::from_secs(5),
             shutdown_wait: Duration::from_secs(3),
             outstanding_max: 32,
             slice: 2048,
@@ -127,8 +124,11 @@ pub enum Event {
     Drain,
     /// Takes [`Event::Drain`] back.
     Undrain,
-    /// The process ends: graceful, then forced when the grace is over or no call is up.
-    Shutdown,
+    /// The process ends: graceful, then forced when no call is up, at the latest at this time; forced alone when it has passed.
+    Shutdown {
+        /// The end of the grace.
+        until: Time,
+    },
     /// These endpoints have this notified entity now.
     Group {
         /// Which.

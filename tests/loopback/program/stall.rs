@@ -1,8 +1,9 @@
 //! A core that stands still while the others serve (must hold 4; G-SHD-03).
 
 use super::agent::Agent;
-use super::gateway::{Gateway, SOON, Tuning, Watch, eventually};
+use super::gateway::{Gateway, LOOK, SOON, Tuning, Watch, eventually};
 use super::load::{load_from, report};
+use libc::{SIGINT, SIGTERM};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -110,6 +111,85 @@ fn a_load_outlives_a_core_that_stands_still() {
     eventually("the others serve", SOON, || (gateway.counter("crcx_done") > done).then_some(()));
     report(&load.wait_with_output().unwrap(), &gateway);
     gateway.assert_sound();
+}
+
+/// Told to end while a core stands still, which it does to the end: agents are told for it by the lead core, and nobody waits for it.
+#[test]
+fn an_end_waits_for_no_core_that_stands_still() {
+    let mut gateway = Gateway::start(Tuning::new().layout(2, 0, 0));
+    let mut agent = Agent::of(&gateway);
+    gateway.order(&["sim", "stall", "1", "600000"]);
+    eventually("it stands still", SOON, || alarm_shows(&gateway, 1).then_some(()));
+    gateway.signal(SIGTERM);
+    let graceful = agent.expect("RSIP", SOON);
+    assert_eq!((&*graceful.name, graceful.get("RM")), ("*@tgw.example.net", Some("graceful")));
+    agent.mail.retain(|message| message.id != graceful.id);
+    let forced = agent.expect("RSIP", SOON);
+    assert_eq!((&*forced.name, forced.get("RM")), ("*@tgw.example.net", Some("forced")));
+    assert_eq!(gateway.wait(SOON).0.code(), Some(70), "{}", gateway.log());
+    let log = gateway.log();
+    for part in ["shutdown: core 1 stands still: core 0 told the agents for it", "core 1: does not end: the process ends without it"] {
+        assert!(log.contains(part), "{part:?} is not in {log}");
+    }
+    assert!(!gateway.tuning.socket().exists());
+}
+
+/// The lead core itself, or the one that sends for it: the agents cannot be told, which is said, and the end is bounded all the same.
+#[test]
+fn an_end_that_cannot_be_told_comes_all_the_same() {
+    for (both, transport, shard, says) in [
+        (2, 0, 0, "shutdown: core 0 does not answer"),
+        (0, 1, 1, "shutdown: core 0 stands still: what other cores send through it has not gone out"),
+    ] {
+        let mut gateway = Gateway::start(Tuning::new().layout(both, transport, shard));
+        let _agent = Agent::of(&gateway);
+        gateway.order(&["sim", "stall", "0", "600000"]);
+        eventually("it stands still", SOON, || alarm_shows(&gateway, 0).then_some(()));
+        gateway.signal(SIGTERM);
+        assert_eq!(gateway.wait(SOON).0.code(), Some(70), "{}", gateway.log());
+        assert!(gateway.log().contains(says), "{}", gateway.log());
+        assert!(gateway.log().contains("core 0: does not end"), "{}", gateway.log());
+    }
+}
+
+/// A lead core that goes on in time still tells the agents: forced alone when the grace is over by then.
+#[test]
+fn an_end_is_told_by_a_lead_core_that_goes_on() {
+    let mut gateway = Gateway::start(Tuning::new().layout(2, 0, 0));
+    let mut agent = Agent::of(&gateway);
+    gateway.order(&["sim", "stall", "0", "2000"]);
+    eventually("it stands still", SOON, || alarm_shows(&gateway, 0).then_some(()));
+    gateway.signal(SIGTERM);
+    assert_eq!(agent.expect("RSIP", SOON).get("RM"), Some("forced"));
+    assert_eq!(gateway.wait(SOON).0.code(), Some(0), "{}", gateway.log());
+}
+
+#[test]
+fn a_second_signal_ends_at_once_whatever_core_stands_still() {
+    let mut gateway = Gateway::start(Tuning::new().layout(2, 0, 0).set("timers.shutdown_grace", "\"600s\""));
+    let mut agent = Agent::of(&gateway);
+    gateway.order(&["sim", "stall", "1", "600000"]);
+    gateway.signal(SIGTERM);
+    assert_eq!(agent.expect("RSIP", SOON).get("RM"), Some("graceful"));
+    assert!(gateway.is_running(), "{}", gateway.log());
+    gateway.signal(SIGINT);
+    assert_eq!(gateway.wait(SOON).0.code(), Some(128 + SIGINT));
+}
+
+/// Longer than stall_exit while the end is under way: the agents are told all the same.
+#[test]
+fn an_end_is_not_cut_short_by_stall_exit() {
+    let tuning = Tuning::new().layout(2, 0, 0).set("limits.stall_exit", "\"1s\"").set("timers.shutdown_grace", "\"2s\"");
+    let mut gateway = Gateway::start(tuning);
+    let mut agent = Agent::of(&gateway);
+    gateway.order(&["sim", "stall", "1", "600000"]);
+    gateway.signal(SIGTERM);
+    eventually("forced", SOON, || {
+        agent.listen(LOOK);
+        agent.commands("RSIP").iter().any(|restart| restart.get("RM") == Some("forced")).then_some(())
+    });
+    assert_eq!(gateway.wait(SOON).0.code(), Some(70), "{}", gateway.log());
+    assert!(gateway.log().contains("core 1: silent for"), "{}", gateway.log());
 }
 
 #[test]

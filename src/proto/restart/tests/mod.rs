@@ -130,6 +130,12 @@ impl Bench {
         self.handle(Event::Unblock { selection });
     }
 
+    /// The process is told to end, within so many seconds.
+    fn shut_down(&mut self, seconds: u64) {
+        let until = self.now + Duration::from_secs(seconds);
+        self.handle(Event::Shutdown { until });
+    }
+
     fn command(&mut self, name: &str) {
         let endpoint = self.endpoint(name);
         self.handle(Event::Trigger { endpoint, activity: Activity::Command });

@@ -171,7 +171,7 @@ fn an_endpoint_that_recovers_while_leaving_is_told_both() {
 fn shutdown_is_graceful_then_forced() {
     let mut bench = Bench::up(T3_1);
     bench.handle(Event::Calls { core: CoreId(1), up: 3 });
-    bench.handle(Event::Shutdown);
+    bench.shut_down(5);
     assert_eq!(bench.said(), ["graceful * RD 5 E 901"]);
     bench.answer_all(OK);
     bench.run(4999);
@@ -188,7 +188,7 @@ fn shutdown_is_graceful_then_forced() {
 #[test]
 fn shutdown_without_calls_does_not_wait_for_them() {
     let mut bench = Bench::up(T3_1);
-    bench.handle(Event::Shutdown);
+    bench.shut_down(5);
     assert_eq!(bench.sent().len(), 1);
     bench.answer_all(OK);
     assert_eq!(bench.said(), ["forced * E 901"]);
@@ -200,16 +200,30 @@ fn shutdown_without_calls_does_not_wait_for_them() {
     // The calls end meanwhile, and the agent is silent.
     let mut bench = Bench::up(T3_1);
     bench.handle(Event::Calls { core: CoreId(0), up: 1 });
-    bench.handle(Event::Shutdown);
+    bench.shut_down(5);
     bench.run(2000);
     bench.handle(Event::Calls { core: CoreId(0), up: 0 });
     assert_eq!(bench.said(), ["graceful * RD 5 E 901", "cancel", "forced * E 901"]);
 }
 
 #[test]
+fn a_shutdown_told_late_only_says_forced() {
+    let mut bench = Bench::up(T3_1);
+    bench.handle(Event::Calls { core: CoreId(1), up: 3 });
+    bench.shut_down(0);
+    assert_eq!(bench.said(), ["forced * E 901"]);
+    bench.answer_all(OK);
+    assert_eq!(bench.said(), ["complete"]);
+    // Ordered again, as by one who does not know whether the first order was heard: it does not begin anew.
+    bench.shut_down(5);
+    bench.run(10_000);
+    assert_eq!(bench.said().len(), 0);
+}
+
+#[test]
 fn shutdown_during_power_on_only_says_forced() {
     let mut bench = Bench::new(&[plan(T1, 1)], 8, |_| {});
-    bench.handle(Event::Shutdown);
+    bench.shut_down(5);
     assert_eq!(bench.said(), ["forced * E 901"]);
     bench.run(3000);
     assert_eq!(bench.said(), ["complete"]);
