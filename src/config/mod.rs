@@ -30,7 +30,10 @@ pub use defaults::{
 pub use diff::{Change, diff};
 pub use document::markdown;
 pub use error::{ConfigError, Errors};
-pub use plan::{CorePlan, CpuFacts, History, Memory, Plan, RING_ENTRIES, Role, XDP_CHUNK, XDP_SLOT_HEAD, plan, send_slot_bytes, xdp_bytes};
+pub use plan::{
+    CorePlan, CpuFacts, History, Memory, Plan, RING_ENTRIES, Role, WAITING, XDP_CHUNK, XDP_SLOT_HEAD, in_hand, plan, send_slot_bytes,
+    xdp_bytes,
+};
 pub use profile::Interop;
 pub use types::*;
 pub use valid::{Config, Layout, Line, Span};

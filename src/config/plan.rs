@@ -17,6 +17,11 @@ use crate::proto::trunk::Performance;
 
 /// Entries of the ring between two cores.
 pub const RING_ENTRIES: usize = 1024;
+/// Commands that wait on a core at a time: for a card, another core, an announcement.
+pub const WAITING: u16 = 4096;
+/// Received frames of a core that may stay in hand, for messages other cores have or that wait for each other; those of
+/// `transport.receive_frames` are there beside them.
+const IN_HAND: u16 = 1024;
 /// One entry is a cache line.
 const RING_ENTRY_BYTES: usize = 64;
 
@@ -312,7 +317,9 @@ fn place(cores: &Cores, pool: &[(u16, u16)], count: usize) -> Vec<(u16, u16)> {
 
 fn memory(config: &Config, core: &CorePlan, others: u64, history: &History) -> Memory {
     let transport = &config.transport;
-    let receive = u64::from(transport.receive_frames) * u64::from(transport.receive_frame_bytes);
+    let received = u64::from(transport.receive_frames) + u64::from(in_hand(config));
+    let receive = received * u64::from(transport.receive_frame_bytes);
+    let waiting = u64::from(WAITING) * u64::from(transport.receive_frame_bytes);
     let send = u64::from(transport.send_frames) * u64::from(transport.send_frame_bytes);
     let sockets = transport.receive_buffer.0.saturating_mul(config.gateway.listen.len() as u64);
     let pools = PoolLimits { connections: core.connections, blob_blocks: 0, entities: 0 };
@@ -321,9 +328,9 @@ fn memory(config: &Config, core: &CorePlan, others: u64, history: &History) -> M
     let texts = Blobs::memory(core.text_blocks);
     let history = history.octets().saturating_add(index_bytes(history.responses()));
     match core.role {
-        Role::Both => Memory { endpoints, texts, history, frames: receive + send, rings, sockets },
+        Role::Both => Memory { endpoints, texts, history, frames: receive + waiting + send, rings, sockets },
         Role::Transport => Memory { endpoints: 0, texts: 0, history: 0, frames: receive + send, rings, sockets },
-        Role::Shard => Memory { endpoints, texts, history, frames: send, rings, sockets: 0 },
+        Role::Shard => Memory { endpoints, texts, history, frames: waiting + send, rings, sockets: 0 },
     }
 }
 
@@ -331,6 +338,14 @@ fn memory(config: &Config, core: &CorePlan, others: u64, history: &History) -> M
 pub fn send_slot_bytes(config: &Config) -> u32 {
     let largest = config.agents.iter().map(|agent| agent.max_response).max().unwrap_or(0);
     config.transport.send_frame_bytes.max(largest + ANNOUNCEMENT_ROOM).min(DATAGRAM_MAX)
+}
+
+/// Received frames of a core that may stay in hand: of those lent to a network card no more than half.
+pub fn in_hand(config: &Config) -> u16 {
+    match config.transport.kind {
+        TransportKind::Xdp => IN_HAND.min(config.xdp.frames / 2),
+        _ => IN_HAND,
+    }
 }
 
 /// What a core shares with the card when its transport is AF_XDP, in octets: frames, and whole chunks for each send slot.

@@ -38,12 +38,10 @@ use std::time::Duration;
 const OWN_COMMANDS: u32 = 2048;
 /// Cores that still go round have so long to end.
 const CORES_END_WITHIN: Duration = Duration::from_secs(2);
-/// Commands that wait at a time, per core.
-const JOBS: u16 = 4096;
-/// Datagrams of several messages in hand, per core.
-const DATAGRAMS: u16 = 1024;
 /// Different notified entities at a time, per core.
 const ENTITIES: u16 = 256;
+/// Frames for messages that wait beyond the most commands that can: one that ends gives its frame back a little later.
+const SPARE_KEPT: u32 = 64;
 /// Bytes a wildcard or range may make a name longer than any endpoint's.
 const WILDCARD_ROOM: usize = 12;
 // What the plan says of memory shared with a card is what it is.
@@ -136,7 +134,7 @@ impl Gateway {
                     if !cpu::pin(cpu) {
                         tracing::warn!(core = core.0, cpu, "core is not pinned: the kernel refused");
                     }
-                    let Part { mut pool, sleeper, sockets, carrier, outboxes, inboxes, table, settings: transport_settings } = part;
+                    let Part { mut pool, kept, sleeper, sockets, carrier, outboxes, inboxes, table, settings: transport_settings } = part;
                     pool.touch();
                     let opened = kind.open(sockets, pool, sleeper, clock, &transport_settings);
                     let transport = match opened {
@@ -154,7 +152,8 @@ impl Gateway {
                         None => Exit::Sockets,
                     };
                     let _ = ready.send(Ok(core.id()));
-                    CoreLoop { core, transport, table, exit, outboxes, inboxes, control, pulse, counters, inside, spin, clock, tap }.run();
+                    CoreLoop { core, transport, table, exit, kept, outboxes, inboxes, control, pulse, counters, inside, spin, clock, tap }
+                        .run();
                 });
             };
             threads.push(thread.spawn(run).context("no thread for a core")?);
@@ -224,6 +223,7 @@ fn steer(wanted: Steering, plan: &Plan, sockets: &[Vec<UdpSocket>]) -> Steered {
 /// What one core is made of before it starts.
 struct Part {
     pool: FramePool,
+    kept: Option<FramePool>,
     sleeper: Sleeper,
     sockets: Vec<UdpSocket>,
     carrier: Option<(CoreId, FramePool)>,
@@ -236,6 +236,8 @@ struct Part {
 /// The parts of all cores.
 struct Parts {
     pools: Vec<Option<FramePool>>,
+    /// For the cores that run commands, whichever.
+    kept: Vec<FramePool>,
     sleepers: Vec<Option<Sleeper>>,
     sockets: Vec<Vec<UdpSocket>>,
     outboxes: Vec<Vec<Option<Outbox>>>,
@@ -255,12 +257,16 @@ impl Parts {
     fn new(config: &Config, layout: &config::Plan, plan: &Plan, bypass: Option<&Bypass>) -> Result<Parts> {
         let cores = layout.cores.len();
         let wide = &config.transport;
-        let receive = FrameLayout { frames: wide.receive_frames.into(), size: wide.receive_frame_bytes + HEADROOM as u32 };
+        let received = u32::from(wide.receive_frames) + u32::from(config::in_hand(config));
+        let receive = FrameLayout { frames: received, size: wide.receive_frame_bytes + HEADROOM as u32 };
         let send = FrameLayout { frames: wide.send_frames.into(), size: wide.send_frame_bytes + HEADROOM as u32 };
         // A shard writes its datagrams into frames of its own number; what its transport without sockets wants comes behind.
         let own = layout.cores.iter().map(|core| if core.role == Role::Shard { send } else { receive });
         let spare = layout.cores.iter().filter(|core| core.role == Role::Shard).map(|_| FrameLayout { frames: 1, size: receive.size });
-        let layouts: Vec<FrameLayout> = own.chain(spare).collect();
+        // Behind those, what waits on each core that runs commands.
+        let waiting = FrameLayout { frames: u32::from(config::WAITING) + SPARE_KEPT, size: wide.receive_frame_bytes };
+        let kept = layout.cores.iter().filter(|core| core.role != Role::Transport).map(|_| waiting);
+        let layouts: Vec<FrameLayout> = own.chain(spare).chain(kept).collect();
         let slot_size = config::send_slot_bytes(config);
         // Cores with sockets take a seat each, in order, and chunks to receive into and send from.
         let mut places = 0..;
@@ -310,8 +316,9 @@ impl Parts {
             bypass: None,
         };
         let sqpoll_cpus = wide.sqpoll_cpus.clone();
-        let pools = pools.into_iter().map(Some).collect();
-        Ok(Parts { pools, sleepers, sockets, outboxes, inboxes, wakers, pulses, table, settings, sqpoll_cpus, carriers, seats })
+        let mut pools: Vec<Option<FramePool>> = pools.into_iter().map(Some).collect();
+        let kept = pools.split_off(pools.len() - plan.owners.len()).into_iter().flatten().collect();
+        Ok(Parts { pools, kept, sleepers, sockets, outboxes, inboxes, wakers, pulses, table, settings, sqpoll_cpus, carriers, seats })
     }
 
     fn waker(&self, core: CoreId) -> super::transport::Waker {
@@ -320,6 +327,7 @@ impl Parts {
 
     fn take(&mut self, core: CoreId, role: Role) -> Part {
         let place = usize::from(core.0);
+        let kept = if role == Role::Transport { None } else { self.kept.pop() };
         let own = self.pools[place].take().expect("each core is started once");
         let (pool, carrier) = match role {
             Role::Shard => {
@@ -331,6 +339,7 @@ impl Parts {
         };
         Part {
             pool,
+            kept,
             sleeper: self.sleepers[place].take().expect("each core is started once"),
             sockets: std::mem::take(&mut self.sockets[place]),
             carrier,
@@ -502,8 +511,8 @@ pub(super) fn plan(config: &Config, layout: &config::Plan) -> Result<Plan> {
         connections_per_endpoint: config.limits.connections_per_endpoint,
         blob_blocks: layout.cores.iter().map(|core| core.text_blocks).max().unwrap_or(0),
         entities: ENTITIES,
-        jobs: JOBS,
-        datagrams: DATAGRAMS,
+        jobs: config::WAITING,
+        datagrams: config::in_hand(config),
         messages_per_datagram: config.limits.messages_per_datagram.min(255) as u8,
         slice: config.limits.endpoints_per_turn.into(),
         datagram: config.transport.receive_frame_bytes.min(super::transport::DATAGRAM_MAX as u32) as u16,

@@ -37,6 +37,8 @@ const _: () = assert!(size_of::<Entry>() <= 64);
 const ENTRIES: usize = 128;
 /// How long at most a core sleeps, so that its beat shows that it lives.
 const SLEEP_MAX: Duration = Duration::from_millis(100);
+/// How soon to try again to give frames back to a core whose ring was full.
+const RETURN_AGAIN: Duration = Duration::from_millis(1);
 /// Turns between looks at the inbox of the control loop while busy.
 const INBOX_EVERY: u32 = 16;
 /// How often transport statistics go into the counters.
@@ -81,6 +83,8 @@ pub struct CoreLoop {
     pub table: Arc<FrameTable>,
     /// Where its datagrams leave.
     pub exit: Exit,
+    /// Frames for messages that wait, of the same table; without any they wait where they were received.
+    pub kept: Option<FramePool>,
     /// Rings towards the others, by core; none to itself.
     pub outboxes: Vec<Option<Outbox>>,
     /// Rings from the others.
@@ -109,9 +113,11 @@ impl CoreLoop {
         let mut port = Port {
             transport: self.transport,
             exit: self.exit,
+            kept: self.kept,
             outboxes: self.outboxes,
             woken: Vec::new(),
             carried: VecDeque::new(),
+            returning: VecDeque::new(),
             table: self.table.clone(),
             counters: self.counters.clone(),
             tap: self.tap.clone(),
@@ -121,10 +127,10 @@ impl CoreLoop {
         let frames = TableFrames(self.table);
         let mut last_work = Time::ZERO;
         let mut stats = (Stats::default(), Time::ZERO);
-        let (mut turns, mut rested) = (0u32, true);
+        let (mut turns, mut rested, mut pressed) = (0u32, true, false);
         loop {
             batch.clear();
-            let now = port.transport.receive(BATCH, &mut batch);
+            let now = port.transport.receive(if pressed { 0 } else { BATCH }, &mut batch);
             self.pulse.beat.store(now.0, Ordering::Relaxed);
             turns = turns.wrapping_add(1);
             let mut worked = !batch.is_empty();
@@ -192,6 +198,7 @@ impl CoreLoop {
             if lookups != 0 {
                 self.pulse.lookups.fetch_or(lookups, Ordering::Relaxed);
             }
+            pressed = self.core.is_pressed(now);
             port.flush();
             rested = !worked;
             if worked {
@@ -205,11 +212,12 @@ impl CoreLoop {
                 Spin::Always => true,
             };
             let deadline = self.core.deadline();
-            if spins || deadline <= now || !port.carried.is_empty() {
+            if spins || deadline <= now || pressed || !port.carried.is_empty() {
                 std::hint::spin_loop();
                 continue;
             }
-            let timeout = deadline.since(now).min(SLEEP_MAX);
+            let longest = if port.returning.is_empty() { SLEEP_MAX } else { RETURN_AGAIN };
+            let timeout = deadline.since(now).min(longest);
             let (inboxes, control) = (&self.inboxes, &self.control);
             let mut idle = || control.is_empty() && inboxes.iter().all(|(_, inbox)| inbox.is_empty());
             port.transport.sleep(Some(timeout), &mut idle);
@@ -251,11 +259,14 @@ impl Frames for TableFrames {
 struct Port {
     transport: Box<dyn Transport>,
     exit: Exit,
+    kept: Option<FramePool>,
     outboxes: Vec<Option<Outbox>>,
     /// Cores that got something this turn and are woken when it ends.
     woken: Vec<CoreId>,
     /// Frames of other cores that wait for a send slot.
     carried: VecDeque<FrameRef>,
+    /// Frames of other cores that are sent and found the ring to their core full.
+    returning: VecDeque<FrameRef>,
     table: Arc<FrameTable>,
     counters: Arc<Counters>,
     tap: Arc<Tap>,
@@ -303,7 +314,19 @@ impl Port {
         }
     }
 
+    /// Gives back what found the ring of its core full.
+    fn give_back(&mut self) {
+        for _ in 0..self.returning.len() {
+            if let Some(frame) = self.returning.pop_front()
+                && !self.push(frame.core, Entry::Sent(frame))
+            {
+                self.returning.push_back(frame);
+            }
+        }
+    }
+
     fn flush(&mut self) {
+        self.give_back();
         while let Some(&frame) = self.carried.front() {
             let Some(slot) = self.transport.reserve() else { break };
             let table = Arc::clone(&self.table);
@@ -318,11 +341,11 @@ impl Port {
                 }
                 None => self.transport.abandon(slot),
             }
-            if !self.push(frame.core, Entry::Sent(frame)) {
-                // Its ring is full: the frame goes back in a later turn, and is sent a second time, which datagrams may be.
-                break;
-            }
             self.carried.pop_front();
+            // A core that stands still must not hold up what others have to send.
+            if !self.push(frame.core, Entry::Sent(frame)) {
+                self.returning.push_back(frame);
+            }
         }
         self.transport.flush();
         while let Some(core) = self.woken.pop() {
@@ -358,6 +381,8 @@ impl Outside for Port {
                 let fill = |buffer: &mut [u8]| Meta { from: to, local, arrival: Time::ZERO, start: 0, len: write(buffer) as u32 };
                 let Some(frame) = pool.fill(fill) else { return false };
                 if !self.push(carrier, Entry::Transmit(frame)) {
+                    // As if it were lost on the way: the agent's repeat finds the response in the history.
+                    self.counters.add(Counter::TransmitFull);
                     self.sent(frame);
                 }
                 true
@@ -370,7 +395,19 @@ impl Outside for Port {
     }
 
     fn release(&mut self, frame: FrameRef) {
-        self.transport.release(frame);
+        let Some(kept) = self.kept.as_mut().filter(|kept| kept.owns(frame)) else { return self.transport.release(frame) };
+        if !kept.release(frame) {
+            self.counters.add(Counter::ReleaseRefused);
+        }
+    }
+
+    fn keep(&mut self, message: &[u8], origin: Origin) -> Option<FrameRef> {
+        let Origin { from, local, arrival } = origin;
+        let kept = self.kept.as_mut().filter(|kept| message.len() <= kept.frame_size())?;
+        kept.fill(|buffer| {
+            buffer[..message.len()].copy_from_slice(message);
+            Meta { from, local, arrival, start: 0, len: message.len() as u32 }
+        })
     }
 
     fn silence(&self, core: CoreId, now: Time) -> Duration {

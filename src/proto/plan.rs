@@ -79,7 +79,8 @@ pub struct Limits {
     pub entities: u16,
     /// Commands that wait for a card, another core or the restart.
     pub jobs: u16,
-    /// Datagrams of several messages in hand.
+    /// Received frames that may stay in hand: datagrams of several messages, and those another core has. There are more of them to
+    /// receive into.
     pub datagrams: u16,
     /// Messages per datagram; more are dropped.
     pub messages_per_datagram: u8,

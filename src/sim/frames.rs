@@ -21,13 +21,15 @@ struct Pool {
 /// The table.
 pub struct FrameTable {
     pools: Vec<RefCell<Pool>>,
+    cores: u8,
 }
 
 impl FrameTable {
-    /// `frames` for each of `cores`.
-    pub fn new(cores: u8, frames: u32) -> FrameTable {
-        let pool = || RefCell::new(Pool { slots: (0..frames).map(|_| None).collect(), free: (0..frames).rev().collect() });
-        FrameTable { pools: (0..cores).map(|_| pool()).collect() }
+    /// `frames` for each of `cores`, and `kept` for messages that wait on it.
+    pub fn new(cores: u8, frames: u32, kept: u32) -> FrameTable {
+        let pool = |frames| RefCell::new(Pool { slots: (0..frames).map(|_| None).collect(), free: (0..frames).rev().collect() });
+        let pools = (0..cores).map(|_| pool(frames)).chain((0..cores).map(|_| pool(kept))).collect();
+        FrameTable { pools, cores }
     }
 
     /// Puts a datagram into a free frame of `core`; `None` when all are held.
@@ -38,13 +40,18 @@ impl FrameTable {
         Some(FrameRef { core, index })
     }
 
+    /// Keeps a message that waits on `core`; `None` when there is no room.
+    pub fn keep(&self, core: CoreId, bytes: &[u8], origin: Origin) -> Option<FrameRef> {
+        self.hold(CoreId(self.cores + core.0), bytes, origin)
+    }
+
     /// `core` gives `frame` back.
     ///
     /// # Panics
     /// When it is not its frame, not held, or being read.
     pub fn release(&self, core: CoreId, frame: FrameRef) {
-        assert_eq!(core, frame.core, "a core released the frame {frame:?} of another");
-        let mut pool = self.pool(core).borrow_mut();
+        assert_eq!(core.0, frame.core.0 % self.cores, "a core released the frame {frame:?} of another");
+        let mut pool = self.pool(frame.core).borrow_mut();
         let held = pool.slots[frame.index as usize].take();
         let held = held.unwrap_or_else(|| panic!("{frame:?} released twice"));
         assert_eq!(held.readers.get(), 0, "{frame:?} released while it is read");

@@ -66,7 +66,7 @@ pub fn plan(layout: Layout, facilities: &[FacilityPlan]) -> Plan {
             blob_blocks: 4096,
             entities: 64,
             jobs: 256,
-            datagrams: 64,
+            datagrams: 1024,
             messages_per_datagram: 32,
             slice: 16,
             datagram: 4400,

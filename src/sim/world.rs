@@ -32,7 +32,7 @@ pub struct Setup {
     pub seed: u64,
     /// The trunks.
     pub facilities: Vec<FacilityPlan>,
-    /// Received frames per core.
+    /// Frames of a core to receive into, beside those that may stay in hand.
     pub frames: u32,
     /// Whether the restart is over, and all commands of the gateway to agents without an actor are answered with success.
     pub told: bool,
@@ -315,6 +315,10 @@ impl Outside for Out<'_> {
         self.frames.release(self.core, frame);
     }
 
+    fn keep(&mut self, message: &[u8], origin: Origin) -> Option<FrameRef> {
+        self.frames.keep(self.core, message, origin)
+    }
+
     fn silence(&self, core: CoreId, now: Time) -> Duration {
         let place = usize::from(core.0);
         if now < self.wires.stalled_until[place] { now.since(self.wires.stalled_since[place]) } else { Duration::ZERO }
@@ -404,7 +408,7 @@ impl World {
         };
         let mut world = World {
             now,
-            frames: FrameTable::new(plan.cores, setup.frames),
+            frames: FrameTable::new(plan.cores, setup.frames + u32::from(plan.limits.datagrams), u32::from(plan.limits.jobs) + 64),
             receivers: setup.layout.receivers(),
             plan,
             settings,
@@ -742,7 +746,7 @@ impl World {
                 node.core.handle_envelope(&mut Turn { now, frames, out: &mut out }, CoreId(from as u8), envelope);
             }
         }
-        for _ in 0..32 {
+        for _ in 0..if node.core.is_pressed(now) { 0 } else { 32 } {
             let Some(Arrival { from, local, at, bytes }) = node.socket.front() else { break };
             let Some(frame) = frames.hold(core, bytes, Origin { from: *from, local: *local, arrival: *at }) else { break };
             if let Some(journal) = &mut wires.journal {
@@ -818,7 +822,7 @@ impl World {
         assert_eq!(self.frames.held(), 0, "frames still held: {:?}", self.frames.held_lines());
         for core in 0..self.plan.cores {
             let Answer::Core(view) = self.ask_core(CoreId(core), Ask::Core) else { panic!("a core does not answer") };
-            assert_eq!((view.waiting, view.datagrams), (0, 0), "core {core} has work left: {view:?}");
+            assert_eq!((view.waiting, view.datagrams, view.frames), (0, 0, 0), "core {core} has work left: {view:?}");
             assert_eq!(view.texts.1, 0, "core {core} keeps room for nobody: {view:?}");
             let Answer::Transactions(view) = self.ask_core(CoreId(core), Ask::Transactions) else { panic!("a core does not answer") };
             assert_eq!(view.history.running, 0, "core {core} still runs transactions: {view:?}");

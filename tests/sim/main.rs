@@ -15,6 +15,7 @@ mod random;
 mod restart;
 mod settings;
 mod slow_card;
+mod stalled;
 mod storms;
 mod transactions;
 mod trunks;

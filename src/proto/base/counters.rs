@@ -73,6 +73,8 @@ counters! {
     DroppedDatagramTable = "dropped_datagram_table",
     /// Messages dropped: the ring to their home core is full (the core is stalled or far behind).
     DroppedRingFull = "dropped_ring_full",
+    /// Messages dropped: their home core has its share of the received frames and gives none back (it is stalled or far behind).
+    DroppedHomeBehind = "dropped_home_behind",
     /// Messages handed to another core.
     MessagesForwarded = "messages_forwarded",
     /// Commands: new transactions.

@@ -1,7 +1,7 @@
 //! A command at its home core: seen before, allowed in, parsed, executed (design section 3, steps 4 to 7; table M-10).
 
 use super::Core;
-use super::envelope::{Envelope, JobId};
+use super::envelope::{Envelope, JobId, Message};
 use super::jobs::{Job, Owner, Wait};
 use super::outside::{Frames, Outside, Turn};
 use super::receive::{Received, local_of};
@@ -286,7 +286,7 @@ impl Core {
         }
         let deadline = turn.now + self.settings.timers.vote;
         let wait = Wait::Restart(endpoint, replaced.unwrap_or(0));
-        let held = !refuses && self.park(turn.now, received, handle, (verb, id), Some(endpoint), wait, deadline).is_ok();
+        let held = !refuses && self.park(turn, received, handle, (verb, id), Some(endpoint), wait, deadline).is_ok();
         if !held && replaced.is_some() {
             return false;
         }
@@ -298,18 +298,22 @@ impl Core {
         true
     }
 
-    /// Puts a command aside. It answers 100 by itself when it takes long.
+    /// Puts a command aside: its job, and the message where it waits. It answers 100 by itself when it takes long.
     #[allow(clippy::too_many_arguments)]
-    pub(super) fn park(
+    pub(super) fn park<F: Frames, O: Outside>(
         &mut self,
-        now: Time,
+        turn: &mut Turn<'_, F, O>,
         received: Received,
         handle: history::Handle,
         (verb, transaction): (Verb, TransactionId),
         endpoint: Option<EndpointIndex>,
         wait: Wait,
         deadline: Time,
-    ) -> Result<JobId, Refused> {
+    ) -> Result<(JobId, Message), Refused> {
+        if !self.may_wait(received.message) {
+            return Err(mgcp::TOO_MANY_WAITING);
+        }
+        let received = self.set_aside(turn, received).ok_or(mgcp::TOO_MANY_WAITING)?;
         // An agent that sends more than is done hears of it at once.
         let provisional_after = if self.jobs.is_queueing() { Duration::ZERO } else { self.settings.timers.provisional_after };
         let job = Job {
@@ -319,10 +323,11 @@ impl Core {
             received,
             wait,
             endpoint,
-            provisional_at: now + provisional_after,
+            provisional_at: turn.now + provisional_after,
             deadline,
         };
-        self.jobs.insert(job).ok_or(mgcp::TOO_MANY_WAITING)
+        let id = self.jobs.insert(job).ok_or(mgcp::TOO_MANY_WAITING)?;
+        Ok((id, received.message))
     }
 
     /// A refusal that leaves no trace: the repeat is tried afresh (409; 405 while the agent has not been told of the endpoint).

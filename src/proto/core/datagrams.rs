@@ -11,6 +11,8 @@ pub(super) struct Datagram {
     pub next: usize,
     /// How many more may be handed out.
     pub left: u8,
+    /// The message in hand waits on this core, and its frame counts as this core's.
+    pub waits_here: bool,
 }
 
 /// The table: bounded, and allocated once.
@@ -23,7 +25,7 @@ pub(super) struct Datagrams {
 
 impl Datagrams {
     pub fn new(limit: u16) -> Datagrams {
-        let limit = limit.min(super::envelope::SINGLE - 1);
+        let limit = limit.min(super::envelope::KEPT - 1);
         Datagrams {
             entries: vec![None; usize::from(limit)],
             free: (0..limit).rev().collect(),
@@ -40,6 +42,11 @@ impl Datagrams {
 
     pub fn get_mut(&mut self, slot: u16) -> Option<&mut Datagram> {
         self.entries.get_mut(usize::from(slot))?.as_mut()
+    }
+
+    /// Whether the message in hand of `slot` waits on this core.
+    pub fn waits_here(&self, slot: u16) -> bool {
+        self.entries.get(usize::from(slot)).is_some_and(|entry| entry.is_some_and(|datagram| datagram.waits_here))
     }
 
     pub fn remove(&mut self, slot: u16) -> Option<Datagram> {

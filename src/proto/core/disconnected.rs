@@ -6,6 +6,7 @@
 //! starts or replaces the announcement, and what the endpoint wants to say itself waits.
 
 use super::announce::Stage;
+use super::envelope::SINGLE;
 use super::outside::{Frames, Outside, Turn};
 use super::receive::Received;
 use super::respond::Preface;
@@ -123,10 +124,13 @@ impl Core {
         if !self.calls.endpoints.get(endpoint).is_some_and(waits) {
             return false;
         }
-        if self.repeats.list.len() < REPEATS {
+        let has_room = self.repeats.list.len() < REPEATS && self.may_wait(received.message);
+        if has_room {
             let until = turn.now + self.settings.timers.vote;
             self.repeats.list.push(Repeat { received, answered, endpoint, until });
-        } else {
+        }
+        // Nobody reads it again; but what follows it in its datagram waits for it.
+        if !has_room || received.message.datagram == SINGLE || self.set_aside(turn, received).is_none() {
             self.finish(received.message);
         }
         self.trigger_restart(turn, endpoint, received.source());
@@ -147,7 +151,9 @@ impl Core {
             if announced {
                 self.respond_again(turn, received, answered, Preface::Endpoint(endpoint));
             }
-            self.finish(received.message);
+            if received.message.datagram != SINGLE {
+                self.finish(received.message);
+            }
         }
     }
 

@@ -19,7 +19,7 @@ pub struct Message {
     pub start: u16,
     /// One past its last byte.
     pub end: u16,
-    /// The entry of the receiving core's datagram table, or [`SINGLE`].
+    /// The entry of the receiving core's datagram table, [`SINGLE`] or [`KEPT`].
     pub datagram: u16,
     /// Who sent it.
     pub agent: AgentId,
@@ -27,6 +27,9 @@ pub struct Message {
 
 /// The message is the only one of its datagram.
 pub const SINGLE: u16 = u16::MAX;
+
+/// The message is alone in a frame of the core that keeps it: a copy, made because it waits (see [`Outside::keep`](super::Outside::keep)).
+pub const KEPT: u16 = u16::MAX - 1;
 
 /// A command that waits, by its place in the table of the core that coordinates it and a generation that tells old answers from new.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]

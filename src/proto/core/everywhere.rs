@@ -106,9 +106,14 @@ impl Core {
         handle: history::Handle,
         command: &Command<'_>,
     ) -> Result<Step, Refused> {
+        // A core that stands still already would not vote in time either, and would keep what it was asked.
+        if self.patience(turn).is_none() {
+            self.counters.add(Counter::VoteTimeout);
+            return Err(mgcp::CORE_SILENT);
+        }
         let deadline = turn.now + self.settings.timers.vote;
-        let job = self.park(turn.now, received, handle, (command.verb, command.id), None, Wait::Votes(0), deadline)?;
-        self.ask_for_vote(turn, job, received.message, 0);
+        let (job, message) = self.park(turn, received, handle, (command.verb, command.id), None, Wait::Votes(0), deadline)?;
+        self.ask_for_vote(turn, job, message, 0);
         Ok(Step::Waiting)
     }
 

@@ -38,8 +38,8 @@ impl Core {
         let ordinal = self.plan.ordinal(self.id).unwrap_or(0) as u8;
         let left = self.plan.owners.len() as u8 - 1;
         let deadline = turn.now + self.settings.timers.transaction_limit;
-        let job = self.park(turn.now, received, handle, (command.verb, command.id), None, Wait::Search(ordinal, left), deadline)?;
-        self.ask(turn, ordinal, Envelope::Try { job, message: received.message });
+        let (job, message) = self.park(turn, received, handle, (command.verb, command.id), None, Wait::Search(ordinal, left), deadline)?;
+        self.ask(turn, ordinal, Envelope::Try { job, message });
         Ok(Step::Waiting)
     }
 
@@ -61,8 +61,8 @@ impl Core {
         };
         let wait = Wait::Second(endpoint, ordinal as u8, left as u8);
         let deadline = turn.now + self.settings.timers.transaction_limit;
-        let job = self.park(turn.now, received, handle, (command.verb, command.id), Some(endpoint), wait, deadline)?;
-        self.ask(turn, ordinal as u8, Envelope::Pair { job, message: received.message });
+        let (job, message) = self.park(turn, received, handle, (command.verb, command.id), Some(endpoint), wait, deadline)?;
+        self.ask(turn, ordinal as u8, Envelope::Pair { job, message });
         Ok(Step::Waiting)
     }
 

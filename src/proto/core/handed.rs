@@ -71,7 +71,7 @@ impl Core {
         home: CoreId,
         (verb, id, name): (Option<Verb>, TransactionId, &[u8]),
     ) -> bool {
-        if self.plan.receivers > 1 || !local_of(name).iter().any(|byte| matches!(byte, b'*' | b'$' | b'[')) {
+        if !self.watches_for(name) {
             return false;
         }
         let key = self.names.fold(name);
@@ -84,8 +84,19 @@ impl Core {
             self.refuse_unremembered(turn, received, (verb, id, name), mgcp::CORE_SILENT);
             return true;
         }
-        self.handed.note(turn.now, id, key);
         false
+    }
+
+    /// A command was handed over.
+    pub(super) fn note_handed(&mut self, now: Time, id: TransactionId, name: &[u8]) {
+        if self.watches_for(name) {
+            self.handed.note(now, id, self.names.fold(name));
+        }
+    }
+
+    /// Whether commands with this name are refused when their home stands still.
+    fn watches_for(&self, name: &[u8]) -> bool {
+        self.plan.receivers == 1 && local_of(name).iter().any(|byte| matches!(byte, b'*' | b'$' | b'['))
     }
 }
 

@@ -43,7 +43,7 @@ impl Core {
             return self.start_pair(turn, received, handle, command, endpoint);
         }
         let mut plan = create::validate(&self.calls, command, endpoint, Half::Whole)?;
-        if self.jobs.is_full() {
+        if !self.may_wait(received.message) {
             return Err(mgcp::TOO_MANY_WAITING);
         }
         match create::begin(&mut self.calls, turn.now, &mut plan, command)? {
@@ -53,13 +53,13 @@ impl Core {
                 Ok(Step::Done(Outcome::Created { created, chosen: None, second: None }))
             }
             Begun::Opening(slot) => {
-                self.park(turn.now, received, handle, (command.verb, command.id), Some(endpoint), Wait::Opening(slot, plan), Time::NEVER)?;
+                self.park(turn, received, handle, (command.verb, command.id), Some(endpoint), Wait::Opening(slot, plan), Time::NEVER)?;
                 Ok(Step::Waiting)
             }
             Begun::Claims(charge) => {
                 let wait = Wait::Claim(charge, Resume::Start);
                 let deadline = turn.now + DECIDE_WITHIN;
-                let job = self.park(turn.now, received, handle, (command.verb, command.id), Some(endpoint), wait, deadline)?;
+                let (job, _) = self.park(turn, received, handle, (command.verb, command.id), Some(endpoint), wait, deadline)?;
                 self.claim(job, &charge, &Charge::EMPTY);
                 Ok(Step::Waiting)
             }
@@ -81,7 +81,7 @@ impl Core {
         {
             self.abort(turn, older);
         }
-        if self.jobs.is_full() {
+        if !self.may_wait(received.message) {
             return Err(mgcp::TOO_MANY_WAITING);
         }
         match modify::begin(&mut self.calls, turn.now, slot, &mut plan, command)? {
@@ -91,21 +91,13 @@ impl Core {
                 Ok(Step::Done(Outcome::Modified(created)))
             }
             Modified::Waiting => {
-                self.park(
-                    turn.now,
-                    received,
-                    handle,
-                    (command.verb, command.id),
-                    Some(endpoint),
-                    Wait::Modifying(slot, plan),
-                    Time::NEVER,
-                )?;
+                self.park(turn, received, handle, (command.verb, command.id), Some(endpoint), Wait::Modifying(slot, plan), Time::NEVER)?;
                 Ok(Step::Waiting)
             }
             Modified::Claims(charge, has) => {
                 let wait = Wait::Claim(charge, Resume::Change(slot));
                 let deadline = turn.now + DECIDE_WITHIN;
-                let job = self.park(turn.now, received, handle, (command.verb, command.id), Some(endpoint), wait, deadline)?;
+                let (job, _) = self.park(turn, received, handle, (command.verb, command.id), Some(endpoint), wait, deadline)?;
                 self.claim(job, &charge, &has);
                 Ok(Step::Waiting)
             }

@@ -19,6 +19,7 @@ mod everywhere;
 pub mod exercise;
 mod halves;
 mod handed;
+mod in_hand;
 mod jobs;
 mod lead;
 mod lead_view;
@@ -63,6 +64,7 @@ use datagrams::Datagrams;
 use disconnected::Repeats;
 use everywhere::Shares;
 use handed::Handed;
+use in_hand::InHand;
 use jobs::Jobs;
 use lead::Lead;
 use orders::{Order, Orders};
@@ -103,6 +105,7 @@ pub struct Core {
     finals: Finals,
     detector: Detector,
     datagrams: Datagrams,
+    in_hand: InHand,
     handed: Handed,
     jobs: Jobs,
     shares: Shares,
@@ -163,6 +166,7 @@ impl Core {
             finals,
             detector,
             datagrams: Datagrams::new(limits.datagrams),
+            in_hand: InHand::new(limits.datagrams, core, plan.cores),
             handed: Handed::new(),
             jobs: Jobs::new(limits.jobs, settings.load_control.marks()),
             shares: Shares::new(),
@@ -251,6 +255,12 @@ impl Core {
             .min(self.repeats.deadline())
             .min(self.unsent_retry)
             .min(self.admissions.deadline())
+    }
+
+    /// Whether so much waits for another core that what comes now had better wait in the sockets: take no datagrams in this turn.
+    #[inline]
+    pub fn is_pressed(&self, now: Time) -> bool {
+        self.in_hand.is_pressed(now)
     }
 
     /// What became of the message handled last, once.
@@ -350,7 +360,10 @@ impl Core {
     fn take<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, from: CoreId, envelope: Envelope) {
         match envelope {
             Envelope::Message(message) => self.handle_message(turn, message),
-            Envelope::Done { frame, datagram } => self.message_done(turn, frame, datagram),
+            Envelope::Done { frame, datagram } => {
+                self.in_hand.give_back(turn.now, from);
+                self.message_done(turn, frame, datagram);
+            }
             Envelope::Prepare { job, message } => self.handle_prepare(turn, from, job, message),
             Envelope::Vote { job, refused } => self.handle_vote(turn, job, refused),
             Envelope::Decide { job, commit } => self.handle_decide(turn, from, job, commit),

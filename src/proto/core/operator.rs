@@ -216,6 +216,8 @@ pub struct CoreView {
     pub waiting: usize,
     /// Datagrams of several messages in hand.
     pub datagrams: usize,
+    /// Received frames in hand, for other cores and for what waits here in a datagram of several messages.
+    pub frames: u32,
     /// Memory for texts of agents: blocks in use, kept free for commands that wait, and in all.
     pub texts: (u32, u32, u32),
 }
@@ -365,6 +367,7 @@ impl Core {
             sojourn_ns: self.detector.sojourn().as_nanos() as u64,
             waiting: self.jobs.len(),
             datagrams: self.datagrams.len(),
+            frames: self.in_hand.total(),
             texts: self.calls.endpoints.blobs.usage(),
         }
     }

@@ -38,8 +38,14 @@ pub trait Outside {
     /// Tells another core something; false when the ring to it is full.
     fn forward(&mut self, to: CoreId, envelope: Envelope) -> bool;
 
-    /// A received frame of this core's own is free again.
+    /// A frame of this core's own, received or kept, is free again.
     fn release(&mut self, frame: FrameRef);
+
+    /// Copies a message that is to wait into a frame of this core's own, which every core can read until it is released; `None` when there
+    /// is no room: it waits where it is.
+    fn keep(&mut self, _message: &[u8], _origin: Origin) -> Option<FrameRef> {
+        None
+    }
 
     /// For how long another core has not gone round its loop; zero when nobody can know.
     fn silence(&self, _core: CoreId, _now: Time) -> Duration {

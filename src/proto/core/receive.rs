@@ -2,7 +2,7 @@
 
 use super::Core;
 use super::datagrams::Datagram;
-use super::envelope::{Envelope, Message, SINGLE};
+use super::envelope::{Envelope, KEPT, Message, SINGLE};
 use super::outside::{Frames, Handled, Origin, Outside, Turn, Work};
 use crate::proto::base::{AgentId, Counter, FrameRef, TransactionId};
 use crate::proto::codec::peek::{self, Peek};
@@ -58,7 +58,7 @@ impl Core {
             return self.route(turn, Received { message, origin }, bytes, first);
         }
         let left = self.plan.limits.messages_per_datagram;
-        match self.datagrams.insert(Datagram { frame, agent, next: 0, left }) {
+        match self.datagrams.insert(Datagram { frame, agent, next: 0, left, waits_here: false }) {
             Some(slot) => {
                 self.datagrams.finished(slot);
             }
@@ -73,7 +73,7 @@ impl Core {
     pub(super) fn continue_datagram<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, slot: u16) {
         let frames = turn.frames;
         let Some(in_hand) = self.datagrams.get_mut(slot) else { return };
-        let Datagram { frame, agent, next, left } = *in_hand;
+        let Datagram { frame, agent, next, left, .. } = *in_hand;
         let message = Message { frame, start: 0, end: 0, datagram: SINGLE, agent };
         let Some((datagram, origin)) = frames.read(frame) else { return };
         let rest = datagram.get(next..).unwrap_or_default();
@@ -115,11 +115,61 @@ impl Core {
         {
             return;
         }
-        if self.tell(turn, home, Envelope::Message(received.message)) {
-            self.counters.add(Counter::MessagesForwarded);
-            self.handled = Some(Handled { work: Work::Forward, forwarded: false, arrival: received.origin.arrival });
-        } else {
-            self.finish(received.message);
+        if !self.in_hand.take(turn.now, home) {
+            self.counters.add(Counter::DroppedHomeBehind);
+            return self.drop_from(received.message);
+        }
+        if !self.tell(turn, home, Envelope::Message(received.message)) {
+            self.in_hand.give_back(turn.now, home);
+            return self.drop_from(received.message);
+        }
+        self.counters.add(Counter::MessagesForwarded);
+        self.handled = Some(Handled { work: Work::Forward, forwarded: false, arrival: received.origin.arrival });
+        if let Peek::Command(line) = &peeked {
+            self.note_handed(turn.now, line.id, line.endpoint);
+        }
+    }
+
+    /// Drops a message, and what stands behind it in its datagram, which must not come before it: the agent repeats both (G-PIG-02).
+    fn drop_from(&mut self, message: Message) {
+        if let Some(datagram) = self.datagrams.get_mut(message.datagram) {
+            datagram.next = usize::MAX;
+        }
+        self.finish(message);
+    }
+
+    /// Whether a command may be put aside.
+    pub(super) fn may_wait(&self, message: Message) -> bool {
+        let here = match message.datagram {
+            KEPT | SINGLE => true,
+            slot => message.frame.core != self.id || self.datagrams.waits_here(slot) || self.in_hand.has_room(self.id),
+        };
+        here && !self.jobs.is_full()
+    }
+
+    /// A message that is to wait goes into a frame of this core, so that the one it was received in can be received into again; one of
+    /// several in a datagram stays there, as far as frames may stay in hand. `None`: no more may wait.
+    pub(super) fn set_aside<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, received: Received) -> Option<Received> {
+        let Received { message, origin } = received;
+        match message.datagram {
+            KEPT => Some(received),
+            SINGLE => {
+                let (datagram, _) = turn.frames.read(message.frame)?;
+                let bytes = text(&datagram, message);
+                let Some(frame) = turn.out.keep(bytes, origin) else { return Some(received) };
+                let kept = Message { frame, start: 0, end: bytes.len() as u16, datagram: KEPT, ..message };
+                self.finish(message);
+                Some(Received { message: kept, origin })
+            }
+            slot if message.frame.core == self.id => {
+                let datagram = self.datagrams.get_mut(slot)?;
+                if !datagram.waits_here {
+                    datagram.waits_here = self.in_hand.take(turn.now, self.id);
+                }
+                datagram.waits_here.then_some(received)
+            }
+            // It counts where it was received.
+            _ => Some(received),
         }
     }
 
@@ -168,7 +218,9 @@ impl Core {
     /// Gives back what was finished.
     pub(super) fn give_back<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, message: Message) {
         let Message { frame, datagram, .. } = message;
-        if frame.core == self.id {
+        if datagram == KEPT {
+            turn.out.release(frame);
+        } else if frame.core == self.id {
             self.message_done(turn, frame, datagram);
         } else {
             self.must_tell(turn, frame.core, Envelope::Done { frame, datagram });
@@ -177,8 +229,12 @@ impl Core {
 
     pub(super) fn message_done<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, frame: FrameRef, datagram: u16) {
         if datagram == SINGLE {
-            turn.out.release(frame);
-        } else if !self.datagrams.finished(datagram) {
+            return turn.out.release(frame);
+        }
+        if self.datagrams.get_mut(datagram).is_some_and(|datagram| std::mem::take(&mut datagram.waits_here)) {
+            self.in_hand.give_back(turn.now, self.id);
+        }
+        if !self.datagrams.finished(datagram) {
             self.counters.add(Counter::EnvelopeStray);
         }
     }

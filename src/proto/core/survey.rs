@@ -75,7 +75,7 @@ impl Core {
             return Err(mgcp::TOO_MANY_WAITING);
         }
         let deadline = turn.now + self.settings.timers.vote;
-        let job = self.park(turn.now, received, handle, (command.verb, command.id), None, Wait::Survey, deadline)?;
+        let (job, _) = self.park(turn, received, handle, (command.verb, command.id), None, Wait::Survey, deadline)?;
         let largest = self.settings.agent(received.message.agent).map_or(mgcp::SMALLEST_MAX_RESPONSE, |agent| agent.max_response);
         let most = audit.endpoints_in(largest) as u32;
         let mut left = most;

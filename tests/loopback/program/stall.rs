@@ -98,6 +98,30 @@ fn the_others_serve_while_a_core_stands_still() {
     }
 }
 
+/// More than the gateway keeps for the core that stands still: what is beyond that is dropped and counted, and nobody else waits.
+#[test]
+fn a_flood_for_a_core_that_stands_still_takes_nothing_from_the_others() {
+    let gateway = Gateway::start(Tuning::new().layout(0, 1, 3).set("limits.history_rate", "5000"));
+    let mut agent = Agent::of(&gateway);
+    let (dead, live) = (endpoint_of(&gateway, 2), endpoint_of(&gateway, 1));
+    let all = wildcard_away_from(&gateway, &mut agent, 2);
+    let flood = Agent::at((gateway.tuning.addresses.agent().ip(), 3000).into(), gateway.tuning.addresses.gateway());
+    gateway.order(&["sim", "stall", "2", "5000"]);
+    eventually("the alarm shows", SOON, || alarm_shows(&gateway, 2).then_some(()));
+    for _ in 0..20 {
+        (0..100).for_each(|_| _ = flood.command("AUEP", &dead, &[]));
+        let id = agent.create(&live);
+        assert_eq!(agent.ask("DLCX", &live, &["C: A1", &format!("I: {id}")]).code, Some(250));
+    }
+    assert_eq!(agent.ask("RQNT", all, &["X: 1"]).code, Some(400));
+    assert!(gateway.counter("dropped_home_behind") > 0);
+    assert!(alarm_shows(&gateway, 2), "all of this while the core stood still");
+    eventually("the alarm is over", SOON, || (!alarm_shows(&gateway, 2)).then_some(()));
+    assert_eq!(agent.ask("AUEP", &dead, &[]).code, Some(200));
+    assert_eq!(agent.ask("RQNT", all, &["X: 1"]).code, Some(200));
+    gateway.assert_sound();
+}
+
 /// The same under load: every transaction ends, and no check fails.
 #[test]
 fn a_load_outlives_a_core_that_stands_still() {
