@@ -127,9 +127,10 @@ fn a_call_goes_out_is_answered_suspended_and_released() {
 fn an_immediate_start_trunk_sends_without_a_wink() {
     let mut rig = Rig::new(Signalling { wink_start: false, ..wink(ChannelKind::CasDtmf) });
     rig.set_up("addr(1,2,#)").unwrap();
-    rig.wait(150);
-    rig.said.clear();
-    assert_eq!(rig.trunk.state(), State::Sending);
+    rig.wait(90);
+    rig.says("OffHook", State::DigitDelay);
+    rig.wait(60);
+    rig.says("send 1,2,#", State::Sending);
     rig.sent();
     rig.far(Hook::Off, 400);
     rig.says("oc(sup) ans", State::Answered);
@@ -138,6 +139,13 @@ fn an_immediate_start_trunk_sends_without_a_wink() {
     assert_eq!(rig.order(Order::Resume), Err(Fault::State));
     rig.far(Hook::On, 200);
     rig.says("rlc", State::Idle);
+    // Nobody has answered yet.
+    rig.set_up("addr(1,2,#)").unwrap();
+    rig.wait(150);
+    rig.sent();
+    rig.says("OffHook send 1,2,# oc(sup)", State::AwaitAnswer);
+    rig.order(Order::Release).unwrap();
+    rig.says("deaf OnHook rlc", State::Idle);
 }
 
 /// A3, B7, CAS-10: a trunk that the far end has seized is not seized.
@@ -403,6 +411,17 @@ fn an_operator_controls_the_call() {
     rig.set_up("id(k0,1,s0),addr(k0,9,1,1,s2)").unwrap();
     rig.order(Order::Release).unwrap();
     rig.says("OffHook deaf OnHook rlc", State::Idle);
+    // D9: an operator who is still there has to hang up first.
+    rig.set_up("id(k0,1,s0),addr(k0,9,1,1,s2)").unwrap();
+    rig.wink();
+    rig.wait(150);
+    rig.sent();
+    rig.far(Hook::Off, 400);
+    rig.said.clear();
+    rig.order(Order::Release).unwrap();
+    rig.says("stop deaf OnHook", State::Releasing);
+    rig.far(Hook::On, 400);
+    rig.says("rlc", State::Idle);
 }
 
 /// A hook counts when it has lasted.
