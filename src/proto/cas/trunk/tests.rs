@@ -21,7 +21,13 @@ fn wink(kind: ChannelKind) -> Signalling {
 fn word(output: Output) -> String {
     match output {
         Output::Show(state) => format!("{state:?}"),
-        Output::Send(digits) => format!("send {}", digits.as_slice().iter().map(|&d| MfDigit::name(d)).collect::<Vec<_>>().join(",")),
+        Output::Send(digits) => {
+            let name = |digit: u8| match MfDigit::name(digit) {
+                "" => char::from(digit).to_string(),
+                name => name.to_owned(),
+            };
+            format!("send {}", digits.as_slice().iter().map(|&digit| name(digit)).collect::<Vec<_>>().join(","))
+        }
         Output::StopSending => "stop".into(),
         Output::Listen(on) => if on { "listen" } else { "deaf" }.into(),
         Output::Event(name, text) if text.is_empty() => name.into(),
