@@ -63,7 +63,8 @@ enum Verb {
         /// Of endpoints and connections: an endpoint, a facility (all below it), or a pattern with `*`. Of the others: the name in the
         /// first column (of transactions: the agent), or a pattern with `*`.
         name: Option<String>,
-        /// Only what is in this state (idle, busy, out, blocked, leaving, down, ...; a wrong word lists them).
+        /// Only what is in this state (idle, busy, out, blocked, leaving, down, ...; a wrong word lists them), or in each of several:
+        /// `blocked,down`.
         #[arg(long)]
         state: Option<String>,
         /// Print the gateway's answer as one line of JSON.

@@ -266,6 +266,7 @@ fn agents(rows: &[AgentRow]) -> String {
         "LOSS",
         "RATE",
     ]);
+    let mut traffic = Table::new(&["AGENT", "HEARD", "COMMANDS DONE", "REFUSED", "OURS DONE", "REFUSED", "LOST"]);
     let mut restarts = Table::new(&["AGENT", "RSIP", "ENDPOINTS", "METHOD", "REASON", "STATE", "REPLY", "SENT"]);
     let mut any = false;
     for row in rows {
@@ -283,6 +284,10 @@ fn agents(rows: &[AgentRow]) -> String {
             row.loss_ppm.map(|ppm| format!("{}.{:02} %", ppm / 10_000, ppm % 10_000 / 100)).unwrap_or_default(),
             row.rate.map(|rate| format!("{rate}/s")).unwrap_or_default(),
         ]);
+        let heard = row.heard_ms.map_or("never".into(), |ms| format!("{} s ago", ms / 1000));
+        let counts = [row.commands_done, row.commands_refused, row.own_done, row.own_refused, row.own_lost];
+        let [done, refused, own_done, own_refused, own_lost] = counts.map(|count| count.to_string());
+        traffic.row([row.name.clone(), heard, done, refused, own_done, own_refused, own_lost]);
         for restart in &row.restarts {
             any = true;
             restarts.row([
@@ -297,7 +302,7 @@ fn agents(rows: &[AgentRow]) -> String {
             ]);
         }
     }
-    if any { format!("{table}\n{restarts}\n") } else { table.to_string() }
+    if any { format!("{table}\n{traffic}\n{restarts}\n") } else { format!("{table}\n{traffic}") }
 }
 
 /// The profile, and what is not as the RFC has it.

@@ -350,6 +350,8 @@ register! {
         digit_partial: Duration = (seconds(16)) in millis(100)..=seconds(600); reload
         /// T-critical: the same when only the timer is missing for a match (RFC 3660 2.2).
         digit_critical: Duration = (seconds(4)) in millis(100)..=seconds(600); reload
+        /// A connection that has been up for longer is the event G/ld (RFC 3660 2.1).
+        long_duration: Duration = (seconds(3600)) in seconds(1)..=seconds(86_400); reload
         /// A defect becomes a failure after this long; RFC 4805 3.4.4 and RFC 3896 2.4.3 allow 2 to 10 s, 2.5 s is the custom. RAI has
         /// times of its own, which are fixed: on a T1 or E1 0.5 s, and 1 s without it; on a T3 none.
         alarm_declare: Duration = (millis(2500)) in seconds(2)..=seconds(10); reload

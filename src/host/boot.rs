@@ -567,6 +567,7 @@ pub fn settings(config: &Config, known: &Known) -> Settings {
             disconnected_max: timers.tdmax,
             digit_partial: timers.digit_partial,
             digit_critical: timers.digit_critical,
+            long_duration: timers.long_duration,
             alarm_declare: timers.alarm_declare,
             alarm_clear: timers.alarm_clear,
             alarm_merge: timers.alarm_merge,

@@ -299,6 +299,8 @@ pub struct Timers {
     pub digit_partial: Duration,
     /// T-critical: between digits, when only the timer is missing.
     pub digit_critical: Duration,
+    /// A connection that has been up for longer is the event G/ld.
+    pub long_duration: Duration,
     /// A defect that lasts so long is a failure.
     pub alarm_declare: Duration,
     /// A failure ends when the defect is gone for so long.
@@ -419,6 +421,7 @@ impl Default for Timers {
             disconnected_max: s(600),
             digit_partial: s(16),
             digit_critical: s(4),
+            long_duration: s(3600),
             alarm_declare: ms(2500),
             alarm_clear: s(10),
             alarm_merge: ms(200),

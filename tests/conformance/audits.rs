@@ -79,7 +79,7 @@ fn every_info_of_a_fresh_endpoint() {
             ("RM", "restart"),
             ("RD", "0"),
             ("E", "000"),
-            ("PL", "T:1,G:1,D:1,R:1,DM1:0,BA:0,B:0"),
+            ("PL", "T:1,G:1,D:1,R:1,SL:0,DM1:0,FM:0,BA:0,B:0"),
         ];
         let got: Vec<_> = reply.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         assert_eq!(got, expected);
@@ -201,7 +201,7 @@ fn capabilities_are_legal() {
                     "gc" => assert_eq!(*value, "0"),
                     "t" => assert!(value.bytes().all(|b| b.is_ascii_hexdigit()) && value.len() <= 2),
                     "r" => assert_eq!(*value, "be"),
-                    "v" => assert_eq!(*value, "T;G;D;R;DM1;BA;B"),
+                    "v" => assert_eq!(*value, "T;G;D;R;SL;DM1;FM;BA;B"),
                     "nt" => assert!(value.split(';').all(|network| ["IN", "LOCAL"].contains(&network))),
                     _ => {}
                 }

@@ -1,6 +1,6 @@
 //! Events asked for and notified (EVT, REQ, NTF, and digit maps in use: DMP).
 
-use super::{MS, S, SDP, agent, audit, code, connection, create, each_layout, notified, own_commands, snapshot, told};
+use super::{MS, S, SDP, agent, audit, code, connection, create, each_layout, each_layout_with, notified, own_commands, snapshot, told};
 use tollgate::proto::trunk::CardOrder;
 use tollgate::sim::World;
 
@@ -409,5 +409,49 @@ fn a_newer_request_ends_an_older_one() {
         assert_eq!(code(w, "RQNT", E, &["X: 5"]), 200);
         assert_eq!(w.final_of(slow).code, Some(200));
         w.order_cards(CardOrder::Delay(0));
+    });
+}
+
+/// G.05: a connection that has been up for longer than `timers.long_duration` is an event, once; also one made later, one that takes nothing
+/// in, and one that is old when it is asked for.
+#[test]
+fn a_connection_that_is_up_for_long_is_an_event() {
+    let minute = |_: &mut _, settings: &mut tollgate::proto::plan::Settings| settings.timers.long_duration = 60 * S;
+    each_layout_with(minute, |w| {
+        let first = create(w, E, "A1");
+        assert_eq!(request(w, &["R: G/ld(N)"]), 200);
+        w.take_mail();
+        w.run_for(59 * S);
+        assert_eq!(told(w), "");
+        let second = connection(&w.ask("CRCX", E, &["C: A1", "M: inactive", "X: 2", "Q: loop", "R: G/ld@*(N)"]));
+        w.take_mail();
+        w.run_for(2 * S);
+        assert_eq!(told(w), format!("G/ld@{first}"));
+        w.run_for(60 * S);
+        assert_eq!(told(w), format!("G/ld@{second}"));
+        w.run_for(200 * S);
+        assert_eq!(request(w, &["R: G/ld(N)"]), 200);
+        w.run_for(S);
+        assert_eq!(told(w), "", "they were told of");
+        // Nobody asks while it grows old.
+        assert_eq!(request(w, &["R:"]), 200);
+        let third = create(w, E, "A1");
+        let fourth = create(w, E, "A1");
+        w.run_for(100 * S);
+        assert_eq!(request(w, &[&format!("R: G/ld@{fourth}(N)")]), 200);
+        w.run_for(100 * MS);
+        assert_eq!(told(w), format!("G/ld@{fourth}"));
+        assert_eq!(request(w, &["R: T/co1(E(R(G/ld@*(N))))"]), 200);
+        w.occur(E, "T/co1", None);
+        w.run_for(100 * MS);
+        assert_eq!(told(w), format!("G/ld@{third}"));
+        // One that is gone has no age.
+        assert_eq!(code(w, "DLCX", E, &["C: A1"]), 250);
+        assert_eq!(request(w, &["R: G/ld(N)"]), 200);
+        let last = create(w, E, "B1");
+        assert_eq!(code(w, "DLCX", E, &["C: B1", &format!("I: {last}")]), 250);
+        w.take_mail();
+        w.run_for(100 * S);
+        assert_eq!(told(w), "");
     });
 }

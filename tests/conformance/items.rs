@@ -99,6 +99,7 @@ fn signal_parameters(name: &str, id: &str) -> String {
         "MD/sup" => "ct(nda),id(k0,5,s0),addr(k0,5,s0)".into(),
         "MO/sup" => "id(k0,5,s0),addr(k0,5,s0)".into(),
         "MD/inf" => "k0,5,s0".into(),
+        "SL/s" => "t/nm(to=100),t/mm(to=100)".into(),
         _ => String::new(),
     }
 }
@@ -131,8 +132,8 @@ fn every_signal_is_applied_and_ends_as_its_class_says() {
             }
         };
         match traits.class {
-            SignalClass::TimeOut { .. } => {
-                let timed = with(&bound, &[&own, "to=200"]);
+            SignalClass::TimeOut { variable, .. } => {
+                let timed = with(&bound, &[&own, if variable { "" } else { "to=200" }]);
                 step(&mut w, "applied", &[&format!("S: {timed}"), &format!("R: {package}/oc(N),{package}/of(N)")], (200, &timed), 300);
                 let ended = told(&mut w);
                 // The card cannot play it.

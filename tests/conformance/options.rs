@@ -40,6 +40,43 @@ fn lines(offer: &[String]) -> Vec<&str> {
     offer.iter().map(String::as_str).collect()
 }
 
+/// FM-01 to FM-04, FM-06, PKG-11: an encoding that must have parameters is not supported, for there are none that could be had; what is
+/// optional is ignored; what is asked of an encoding that is not in the list is inconsistent.
+#[test]
+fn formats_that_must_be_had_are_not_supported() {
+    each_layout(|w| {
+        for (options, expected) in [
+            ("a:PCMU, fmtp:\"PCMU x\"", Err(534)),
+            ("a:PCMU;PCMA, fmtp:\"PCMU x\"", Ok("8")),
+            ("a:PCMU;PCMA, FMTP:\"pcmu x\", o-fmtp:\"PCMA y\"", Ok("8")),
+            ("a:PCMU;PCMA, o-fmtp:\"PCMU x\";\"PCMA y\"", Ok("0 8")),
+            ("a:PCMU;PCMA, fmtp:\"PCMU x\";\"PCMA y\"", Err(534)),
+            ("a:PCMU;PCMA;PCMU, fmtp:\"PCMU:1 x\"", Ok("8 0")),
+            ("a:PCMU;PCMA;PCMU, fmtp:\"PCMU:2 x\"", Ok("0 8")),
+            ("a:PCMU;PCMU, fmtp:\"PCMU:3 x\"", Err(524)),
+            ("a:PCMU, fmtp:\"PCMU:0 x\"", Err(524)),
+            ("a:PCMU, fmtp:\"PCMA x\"", Err(524)),
+            ("fmtp:\"PCMU x\"", Err(524)),
+            ("a:PCMU;telephone-event, fmtp:\"telephone-event 200-210\"", Ok("0")),
+            ("a:PCMU;telephone-event, o-fmtp:\"telephone-event 70\", fmtp:\"telephone-event 0-15\"", Ok("0")),
+            ("a:PCMU, fmtp:PCMU", Err(532)),
+            ("a:PCMU, fmtp", Err(532)),
+            ("a:PCMU, fmtp:\"PCMU\"", Err(532)),
+        ] {
+            let made = w.ask("CRCX", "ds/ds1-2/1", &["C: A1", "M: recvonly", &format!("L: {options}")]);
+            let media = made.description.lines().find_map(|line| line.strip_prefix("m=audio ")).unwrap_or_default();
+            match expected {
+                Ok(list) => {
+                    assert_eq!((made.code, media.splitn(3, ' ').nth(2)), (Some(200), Some(list)), "{options}");
+                    assert!(!made.description.contains("fmtp"), "{options}");
+                }
+                Err(code) => assert_eq!(made.code, Some(code), "{options}"),
+            }
+            assert_eq!(code(w, "DLCX", "ds/ds1-2/1", &[]), 250);
+        }
+    });
+}
+
 /// G-LCO-01, G-LCO-11, G-LCO-12: each thing wrong with an option has its code.
 #[test]
 fn what_is_wrong_with_options_has_its_code() {

@@ -3,7 +3,7 @@
 use super::{audit, code, create, each_layout, snapshot};
 
 /// What a channel without signalling has.
-const PACKAGES: &str = "T:1,G:1,D:1,R:1,DM1:0,BA:0,B:0";
+const PACKAGES: &str = "T:1,G:1,D:1,R:1,SL:0,DM1:0,FM:0,BA:0,B:0";
 
 /// G-PKG-03, G-PKG-04, G-RTN-03: in every place a package can be named; nothing changes.
 #[test]
@@ -45,6 +45,30 @@ fn what_belongs_to_an_unknown_package_is_518() {
         }
         assert_eq!(snapshot(w, "ds/ds1-2/1"), before);
         assert_eq!(w.connections().len(), 1);
+    });
+}
+
+/// PKG-01: what a trunk gateway need not have, or this one does not do, is as unknown as what nobody has.
+#[test]
+fn what_is_not_claimed_is_518() {
+    each_layout(|w| {
+        for list in [
+            "R: M/k0(N)",
+            "S: M/wk",
+            "R: DO/rg(N)",
+            "R: SST/cd(N)",
+            "S: A/ann(x)",
+            "R: RES/re(N)",
+            "R: FXR/t38(N)",
+            "R: IT/ft(N)",
+            "R: L/hd(N)",
+        ] {
+            let reply = w.ask("RQNT", "ds/ds1-2/1", &["X: 5", list]);
+            assert_eq!((reply.code, reply.get("PL")), (Some(518), Some(PACKAGES)), "{list}");
+        }
+        let reply = w.ask("CRCX", "ds/ds1-2/1", &["C: A1", "M: recvonly", "L: fxr/fx:off"]);
+        assert_eq!((reply.code, reply.get("PL")), (Some(518), Some(PACKAGES)));
+        assert_eq!(w.connections().len(), 0);
     });
 }
 

@@ -58,7 +58,13 @@ fn events_wait_for_the_next_request() {
         request(w, &["X: 4", "R: T/mm(N),T/co1(N)"]);
         w.run_for(20 * MS);
         assert_eq!(notified(w), [("4".to_owned(), "T/co1".to_owned())]);
-        request(w, &["X: 5"]);
+        // What was accumulated is gone with its notification, too.
+        request(w, &["X: 5", "R: T/co2(A),T/co1(N)"]);
+        occur(w, &["T/co2", "T/co1"]);
+        w.run_for(20 * MS);
+        assert_eq!(notified(w), [("5".to_owned(), "T/co2,T/co1".to_owned())]);
+        assert_eq!((audit(w, E, "B/NS"), audit(w, E, "O")), ("ls".into(), String::new()));
+        request(w, &["X: 6"]);
         assert_eq!(audit(w, E, "B/NS"), "o");
     });
 }

@@ -1,7 +1,7 @@
 //! Signals (SIG): lists, time-outs, what ends them and what is told of it.
 
 use super::{MS, S, SDP, audit, code, connection, each_layout, told};
-use tollgate::proto::trunk::CardOrder;
+use tollgate::proto::trunk::{CardOrder, Echo, FarOrder};
 use tollgate::sim::World;
 
 const E: &str = "ds/ds1-2/1";
@@ -172,5 +172,75 @@ fn there_is_a_limit_to_signals() {
         request(w, &["S: T/lb"]);
         assert_eq!(code(w, "RQNT", E, &["X: 2", &format!("S: {eight}")]), 403);
         assert_eq!(audit(w, E, "S"), "T/lb");
+    });
+}
+
+/// SL.01, SL.02, SL.03: the members of a list are played one after the other; its end is told once, by the name of the list alone, and so is
+/// that one of them cannot be played.
+#[test]
+fn a_list_of_signals_is_played_member_by_member() {
+    each_layout(|w| {
+        let whole = "SL/s(d/1,T/nm(to=1000),d/dd(dg=5,to=500))";
+        request(w, &["R: SL/oc(N),SL/of(N)", &format!("S: {whole}")]);
+        w.take_mail();
+        for _ in 0..2 {
+            w.run_for(700 * MS);
+            assert_eq!((told(w), audit(w, E, "S")), (String::new(), whole.into()));
+        }
+        w.run_for(300 * MS);
+        assert_eq!((told(w), audit(w, E, "S")), ("SL/oc(SL/s)".into(), String::new()));
+        request(w, &["R: SL/oc(N),SL/of(N)", &format!("S: {whole}")]);
+        w.take_mail();
+        w.run_for(500 * MS);
+        w.order_cards(CardOrder::Refuse(1));
+        w.run_for(700 * MS);
+        assert_eq!((told(w), audit(w, E, "S")), ("SL/of(SL/s)".into(), String::new()));
+        w.order_cards(CardOrder::Refuse(0));
+        // What has no end keeps the rest waiting for ever.
+        request(w, &["R: SL/oc(N)", "S: SL/s(G/cg,d/1)"]);
+        w.run_for(4000 * S);
+        assert_eq!((told(w), audit(w, E, "S")), (String::new(), "SL/s(G/cg,d/1)".into()));
+    });
+}
+
+/// SL.01: an event stops the list, whichever member is played, without a word; so does a list without it. One that is in the new list goes on
+/// where it is.
+#[test]
+fn an_event_stops_a_list_of_signals() {
+    each_layout(|w| {
+        for played in [50, 600] {
+            request(w, &["R: SL/oc(N),G/ft(A)", "S: SL/s(d/1,T/nm(to=1000),d/2)"]);
+            w.run_for(played * MS);
+            w.occur(E, "G/ft", None);
+            assert_eq!(audit(w, E, "S"), "");
+            w.run_for(3 * S);
+            assert_eq!(told(w), "");
+        }
+        request(w, &["R: SL/oc(N)", "S: SL/s(T/nm(to=1000),d/2)"]);
+        w.run_for(600 * MS);
+        request(w, &["R: SL/oc(N)", "S: SL/s(T/nm(to=9000))"]);
+        w.take_mail();
+        w.run_for(600 * MS);
+        assert_eq!(told(w), "SL/oc(SL/s)");
+        request(w, &["R: SL/oc(N)", "S: SL/s(T/nm(to=1000))"]);
+        request(w, &["R: SL/oc(N)", "S: T/bz"]);
+        w.run_for(3 * S);
+        assert_eq!((told(w), audit(w, E, "S")), (String::new(), "T/bz".into()));
+    });
+}
+
+/// SL.01: 538 for what stays on, for a list in a list and for what is not there; a continuity test in a list is a test.
+#[test]
+fn members_of_a_list_are_signals_that_end() {
+    each_layout(|w| {
+        for list in ["SL/s", "SL/s(T/lb)", "SL/s(SL/s(d/1))", "SL/s(d/1,zz/1)", "SL/s(1)", "SL/s(T/oc)", "SL/s(R/co1)", "SL/s(d/1,to=5)"] {
+            assert_eq!(code(w, "RQNT", E, &["X: 1", &format!("S: {list}")]), 538, "{list}");
+        }
+        let endpoint = w.plan.topology.lookup(E.as_bytes()).unwrap();
+        w.order_cards(CardOrder::Far(endpoint, FarOrder::Echo(Echo::Loop)));
+        request(w, &["R: T/co1(N),SL/oc(N)", "S: SL/s(d/1,T/co1)"]);
+        w.take_mail();
+        w.run_for(2 * S);
+        assert_eq!(told(w), "T/co1");
     });
 }

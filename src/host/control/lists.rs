@@ -11,7 +11,7 @@ use crate::config::{self, Sources};
 use crate::host::inside::{Inside, Part};
 use crate::proto::base::counters::RESPONSE_CODES;
 use crate::proto::base::{CoreId, Counter, EndpointIndex};
-use crate::proto::core::{Answer, Ask, ConnectionView, EndpointView, FacilitiesView, PeerView, SpanView, StateFilter, Work};
+use crate::proto::core::{Answer, Ask, ConnectionView, EndpointView, FacilitiesView, PeerView, SpanView, StateFilter, Tally, Work};
 use crate::proto::endpoint::{Announcement, Law, Remote};
 use crate::proto::plan::AgentSettings;
 use crate::proto::plan::Plan;
@@ -153,12 +153,14 @@ impl Gateway {
     /// The endpoints a name stands for, or those whose names fit a pattern.
     fn endpoints(&self, name: Option<&str>, state: Option<&str>, silent: &mut Vec<u8>) -> Result<List<EndpointRow>, Failure> {
         let (selection, pattern) = self.wanted(name)?;
-        let filter = match state {
-            Some("idle") => StateFilter::Idle,
-            Some("busy") => StateFilter::Busy,
-            Some("out") => StateFilter::Out,
-            _ => StateFilter::All,
+        // What the cores can leave out they need not send.
+        let known = |state| match state {
+            "idle" => Some(StateFilter::Idle),
+            "busy" => Some(StateFilter::Busy),
+            "out" => Some(StateFilter::Out),
+            _ => None,
         };
+        let filter = words(state).find_map(known).unwrap_or(StateFilter::All);
         let mut views = Vec::new();
         for (core, answer) in self.ask_owners(&Ask::Endpoints(selection, filter), silent) {
             if let Answer::Endpoints(list) = answer {
@@ -206,6 +208,7 @@ impl Gateway {
             let peers = || peers.iter().filter_map(|peers| peers.get(place));
             let (sent, repeated) = peers().fold((0u32, 0u32), |(sent, repeated), peer| (sent + peer.sent, repeated + peer.repeated));
             let told = announcements.iter().filter(|(_, to, _)| usize::from(to.0) == place);
+            let tally = peers().fold(Tally::default(), |tally, peer| tally.plus(peer.tally));
             let mine = || own.iter().filter(|own| own.agent == agent.name);
             AgentRow {
                 name: agent.name.clone(),
@@ -218,6 +221,12 @@ impl Gateway {
                 response_ms: peers().filter_map(|peer| peer.response).max().map(|response| response.as_millis() as u64),
                 loss_ppm: loss_ppm(sent, repeated),
                 rate: peers().filter_map(|peer| peer.rate).min(),
+                commands_done: tally.done,
+                commands_refused: tally.refused,
+                own_done: tally.own_done,
+                own_refused: tally.own_refused,
+                own_lost: tally.own_lost,
+                heard_ms: tally.heard.map(|heard| now.since(heard).as_millis() as u64),
                 profile: agent.profile.word().into(),
                 interop: interop_row(&agent.interop()),
                 duplicates: agent.interop().duplicates.word().into(),
@@ -339,14 +348,19 @@ impl Gateway {
     }
 }
 
-/// The rows with fitting names in the state asked for.
+/// The words of a state filter: all of them must hold.
+fn words(state: Option<&str>) -> impl Iterator<Item = &str> {
+    state.into_iter().flat_map(|words| words.split(',')).map(str::trim)
+}
+
+/// The rows with fitting names in the state asked for, or in all of several: `blocked,down`.
 pub(super) fn pick<R: Row>(mut rows: Vec<R>, name: Option<&str>, state: Option<&str>) -> Result<List<R>, Failure> {
     let states = R::states();
-    if let Some(state) = state.filter(|state| !states.contains(state)) {
+    if let Some(state) = words(state).find(|state| !states.contains(state)) {
         let message = format!("{state}: no such state here; there are {}", states.join(", "));
         return Err(Failure::new(FailureKind::Unknown, message));
     }
-    rows.retain(|row| name.is_none_or(|pattern| names::fits(pattern, row.name())) && state.is_none_or(|state| row.is(state)));
+    rows.retain(|row| name.is_none_or(|pattern| names::fits(pattern, row.name())) && words(state).all(|state| row.is(state)));
     Ok(List::new(rows))
 }
 

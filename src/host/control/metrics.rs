@@ -14,7 +14,7 @@ use crate::host::inside::{Part, Times};
 use crate::host::transport::explain_bind;
 use crate::proto::base::counters::RESPONSE_CODES;
 use crate::proto::base::{Counter, Time};
-use crate::proto::core::Work;
+use crate::proto::core::{PeerView, Tally, Work};
 use crate::proto::trunk::performance::Counts;
 use anyhow::{Context, Result};
 use prometheus_client::collector::Collector;
@@ -248,7 +248,8 @@ impl Metrics {
         gauges(encoder, "core_waiting_commands", "Commands that wait for something", each(|load| load.waiting as f64))?;
         let texts = each(|load| f64::from(load.texts_per_mille) / 1000.0);
         gauges(encoder, "core_text_memory_ratio", "Part of limits.text_memory in use", texts)?;
-        let (histories, own, _) = gateway.own_and_history(&mut silent);
+        let (histories, own, peers) = gateway.own_and_history(&mut silent);
+        self.encode_agents(encoder, &peers)?;
         let each = |of: fn(&super::view::HistoryRow) -> f64| histories.iter().map(move |row| (row.core, of(row)));
         gauges(encoder, "history_entries", "Transactions running or remembered", each(|row| row.entries as f64))?;
         gauges(encoder, "history_entries_limit", "The most transactions that can be", each(|row| row.entries_limit as f64))?;
@@ -256,6 +257,31 @@ impl Metrics {
         gauges(encoder, "history_bytes_limit", "The most bytes that can be", each(|row| row.bytes_limit as f64))?;
         let unanswered = histories.iter().map(|row| (row.core, own.iter().filter(|own| own.core == row.core).count() as f64));
         gauges(encoder, "own_unanswered", "Commands of the gateway that wait for a response", unanswered)
+    }
+
+    /// What became of the commands of and to each agent.
+    fn encode_agents(&self, encoder: &mut DescriptorEncoder, peers: &[Vec<PeerView>]) -> fmt::Result {
+        let (config, now) = (self.0.config(), self.0.clock.now());
+        let tally =
+            |place: usize| peers.iter().filter_map(|peers| peers.get(place)).fold(Tally::default(), |sum, peer| sum.plus(peer.tally));
+        let tallies: Vec<_> = config.agents.iter().enumerate().map(|(place, agent)| (agent.name.clone(), tally(place))).collect();
+        let counts = tallies.iter().flat_map(|(name, tally)| {
+            let parts = [
+                ("agent", "done", tally.done),
+                ("agent", "refused", tally.refused),
+                ("gateway", "done", tally.own_done),
+                ("gateway", "refused", tally.own_refused),
+                ("gateway", "lost", tally.own_lost),
+            ];
+            parts.map(|(from, result, count)| {
+                let labels = [("agent", name.clone()), ("from", from.to_owned()), ("result", result.to_owned())];
+                (labels, ConstCounter::new(count))
+            })
+        });
+        family(encoder, "agent_commands", "Commands of each agent, and of the gateway to it, by what became of them", counts)?;
+        let heard = tallies.iter().filter_map(|(name, tally)| Some((name, now.since(tally.heard?).as_secs_f64())));
+        let ages = heard.map(|(name, age)| ([("agent", name.clone())], ConstGauge::new(age)));
+        family(encoder, "agent_heard_age_seconds", "Since a command or a response came from the agent", ages)
     }
 
     /// What `show alarms` lists.

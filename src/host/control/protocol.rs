@@ -29,7 +29,7 @@ pub enum Request {
         /// A name or a pattern of names.
         #[serde(default)]
         name: Option<String>,
-        /// Only what is in this state.
+        /// Only what is in this state, or in all of several with commas between them.
         #[serde(default)]
         state: Option<String>,
     },

@@ -459,6 +459,24 @@ pub struct AgentRow {
     /// New commands a core may send it in a second, the slowest one; nothing without a limit.
     #[serde(default)]
     pub rate: Option<u64>,
+    /// Its commands that were done.
+    #[serde(default)]
+    pub commands_done: u64,
+    /// Its commands that were refused.
+    #[serde(default)]
+    pub commands_refused: u64,
+    /// Commands to it that it did.
+    #[serde(default)]
+    pub own_done: u64,
+    /// Commands to it that it refused or sent elsewhere.
+    #[serde(default)]
+    pub own_refused: u64,
+    /// Commands to it that it did not answer.
+    #[serde(default)]
+    pub own_lost: u64,
+    /// Since a command or a response came from it last, in ms; nothing before there was one.
+    #[serde(default)]
+    pub heard_ms: Option<u64>,
     /// Its profile.
     #[serde(default)]
     pub profile: String,

@@ -45,6 +45,7 @@ impl Core {
         let Received { message, .. } = received;
         let CommandLine { verb, id, endpoint: name, .. } = *line;
         let agent = message.agent;
+        self.tallies.of(agent).heard = Some(turn.now);
         let (same_content, room) =
             self.settings.agent(agent).map_or((false, mgcp::SMALLEST_MAX_RESPONSE), |agent| (agent.same_content, agent.max_response));
         let content = same_content.then(|| self.names.exact(bytes));
@@ -133,7 +134,7 @@ impl Core {
                 let fitted = self.respond_with(turn, received, Some(handle), id, Preface::None, |writer, calls| {
                     mgcp::write_audit(calls, now, writer, command, endpoint);
                 });
-                self.counters.response(if fitted { 200 } else { mgcp::RESPONSE_TOO_LARGE.code });
+                self.count_final(received.message.agent, 200, fitted);
                 self.counters.add(if command.verb == Verb::Auep { Counter::AuepDone } else { Counter::AucxDone });
             }
         }
@@ -240,7 +241,7 @@ impl Core {
         let fitted = self.respond_with(turn, received, Some(handle), command.id, Preface::None, |writer, calls| {
             mgcp::audit_endpoint::write_names(calls, writer, command, &selection);
         });
-        self.counters.response(if fitted { 200 } else { mgcp::RESPONSE_TOO_LARGE.code });
+        self.count_final(received.message.agent, 200, fitted);
         self.counters.add(Counter::AuepDone);
         self.finish(received.message);
         Step::Waiting

@@ -37,6 +37,7 @@ mod respond;
 mod second;
 mod settle;
 mod survey;
+mod tally;
 
 pub use admission::{AdmissionView, DenialView};
 pub use announce::Announcement;
@@ -46,6 +47,7 @@ pub use lead_view::{FacilitiesView, HeldView, LossView, ShutdownView};
 pub use operator::{Answer, Ask, ConnectionView, CoreView, EndpointView, PeerView, Request, SpanView, StateFilter, TransactionsView};
 pub use outside::{Frames, Handled, Origin, Outside, Turn, Work};
 pub use performance::PerformanceView;
+pub use tally::Tally;
 
 use crate::proto::base::{AgentId, CoreId, Counter, Counters, EndpointRange, NameKey, Rng, Time};
 use crate::proto::cac::share::Bank;
@@ -73,6 +75,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 use survey::Surveys;
+use tally::Tallies;
 
 /// What a core starts from.
 pub struct Boot {
@@ -114,6 +117,7 @@ pub struct Core {
     repeats: Repeats,
     orders: Orders,
     reports: Reports,
+    tallies: Tallies,
     admissions: Admissions,
     /// The restart coordinator, on the lead core.
     lead: Option<Box<Lead>>,
@@ -175,6 +179,7 @@ impl Core {
             repeats: Repeats::new(),
             orders: Orders::new(limits.slice),
             reports: Reports::new(plan.topology.len()),
+            tallies: Tallies::new(),
             admissions: Admissions::new(bank, scopes),
             lead,
             draining: false,

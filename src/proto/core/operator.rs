@@ -7,6 +7,7 @@ use super::lead::Administration;
 use super::lead_view::{FacilitiesView, LossView, ShutdownView};
 use super::outside::{Frames, Outside, Turn};
 use super::performance::PerformanceView;
+use super::tally::Tally;
 use crate::proto::base::{AgentId, EndpointIndex, Time};
 use crate::proto::cas::State;
 use crate::proto::endpoint::{Announcement as Told, Connection, ConnectionSlot, Endpoint, Law, Remote, Service};
@@ -197,6 +198,8 @@ pub struct PeerView {
     pub rate: Option<u64>,
     /// The address that was heard from last.
     pub heard: Option<IpAddr>,
+    /// What became of commands.
+    pub tally: Tally,
 }
 
 /// How a core is.
@@ -273,7 +276,7 @@ impl Core {
                     let trip = self.outgoing.round_trip(agent);
                     let (sent, repeated) = trip.copies();
                     let (rate, heard) = (self.outgoing.rate(turn.now, agent), self.outgoing.preferred(agent));
-                    PeerView { response: trip.average(), sent, repeated, rate, heard }
+                    PeerView { response: trip.average(), sent, repeated, rate, heard, tally: self.tallies.get(agent) }
                 };
                 let peers = (0..self.settings.agents.len()).map(peer).collect();
                 let (history, waiting) = (self.history.stats(), self.jobs.len());

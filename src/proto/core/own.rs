@@ -11,7 +11,7 @@ use crate::proto::mgcp;
 use crate::proto::plan::AgentSettings;
 use crate::proto::transaction::finals::{Final, Repeat};
 use crate::proto::transaction::history;
-use crate::proto::transaction::outgoing::{ADDRESSES, Answer, Delivery, Due, Older, Outstanding};
+use crate::proto::transaction::outgoing::{ADDRESSES, Answer, Delivery, Due, Older, Outcome, Outstanding};
 use crate::proto::trunk::MediaReport;
 use std::net::{IpAddr, SocketAddr};
 
@@ -57,6 +57,7 @@ impl Core {
         let Ok(response) = Response::parse(bytes) else {
             return self.counters.add(Counter::DroppedUnreadable);
         };
+        self.tallies.of(received.message.agent).heard = Some(turn.now);
         let acknowledge = match self.outgoing.handle_response(turn.now, code, id, response.asks_confirmation()) {
             Answer::Provisional { .. } => return self.counters.add(Counter::ResponsesMatched),
             Answer::Stray { acknowledge } => {
@@ -66,6 +67,8 @@ impl Core {
             Answer::Done(done) => {
                 self.counters.add(Counter::ResponsesMatched);
                 self.outgoing.heard(done.agent, received.origin.from.ip());
+                let tally = self.tallies.of(done.agent);
+                *if done.outcome == Outcome::Success { &mut tally.own_done } else { &mut tally.own_refused } += 1;
                 match Purpose::unpack(done.user) {
                     Purpose::Restart(number) => {
                         let entity = response.notified_entity();
@@ -102,8 +105,9 @@ impl Core {
                         (true, true) => Counter::OwnRepeats,
                     });
                 }
-                Some(Due::Unanswered { id, user, .. }) => {
+                Some(Due::Unanswered { id, agent, user }) => {
                     self.counters.add(Counter::OwnLost);
+                    self.tallies.of(agent).own_lost += 1;
                     match Purpose::unpack(user) {
                         Purpose::Restart(number) => self.restart_unanswered(turn, number),
                         Purpose::Delete(endpoint) => self.note_unanswered(endpoint),

@@ -45,7 +45,7 @@ impl Core {
             let endpoint = if let Preface::Endpoint(endpoint) = preface { Some(endpoint) } else { None };
             mgcp::write_outcome(calls, writer, id, outcome, asks_ack, endpoint);
         });
-        self.counters.response(if written { code } else { mgcp::RESPONSE_TOO_LARGE.code });
+        self.count_final(received.message.agent, code, written);
         if asks_ack && let Some(handle) = handle {
             self.await_acknowledgement(turn.now, handle, received.message.agent, id, received.origin);
         }

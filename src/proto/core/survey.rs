@@ -8,7 +8,7 @@ use super::jobs::{Job, Owner, Wait};
 use super::outside::{Frames, Outside, Turn};
 use super::receive::Received;
 use super::respond::Preface;
-use crate::proto::base::{CoreId, Counter, EndpointIndex, EndpointRange};
+use crate::proto::base::{AgentId, CoreId, Counter, EndpointIndex, EndpointRange};
 use crate::proto::codec::mgcp::Command;
 use crate::proto::mgcp::bulk::{self, BulkAudit, Lists, Part, StateTypes};
 use crate::proto::mgcp::{self, Outcome, Refused};
@@ -67,7 +67,7 @@ impl Core {
             let fitted = self.respond_with(turn, received, Some(handle), command.id, Preface::None, |writer, calls| {
                 bulk::write_names(calls, writer, command, &audit, &selection);
             });
-            self.audited(fitted);
+            self.audited(received.message.agent, fitted);
             self.finish(received.message);
             return Ok(Step::Waiting);
         }
@@ -136,7 +136,7 @@ impl Core {
             mgcp::acknowledgement(writer, asks_ack);
             bulk::write_states(calls, writer, &audit, &selection, &parts);
         });
-        self.audited(fitted);
+        self.audited(job.received.message.agent, fitted);
         if asks_ack {
             self.await_acknowledgement(turn.now, handle, job.received.message.agent, id, job.received.origin);
         }
@@ -159,8 +159,8 @@ impl Core {
     }
 
     /// Counts an audit.
-    fn audited(&self, fitted: bool) {
-        self.counters.response(if fitted { 200 } else { mgcp::RESPONSE_TOO_LARGE.code });
+    fn audited(&mut self, agent: AgentId, fitted: bool) {
+        self.count_final(agent, 200, fitted);
         self.counters.add(Counter::AuepDone);
     }
 }

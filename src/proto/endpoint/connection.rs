@@ -83,6 +83,8 @@ pub struct Connection {
     pub created: Time,
     /// Not there yet for anybody: its media is being opened, or its other half made.
     pub pending: bool,
+    /// That it has been up for long was an event already (G/ld).
+    pub told_of_age: bool,
 }
 
 const _: () = assert!(size_of::<Option<Connection>>() == 128);

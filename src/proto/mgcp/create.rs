@@ -182,8 +182,11 @@ pub fn opened(
     connection.pending = plan.half != Half::Whole;
     let created = Created { endpoint: connection.endpoint, connection: connection.id, local: connection.local };
     let request = plan.request.as_ref().filter(|_| plan.half == Half::Whole);
-    if plan.half == Half::Whole && plan.described.is_some() {
-        event::connection_described(calls, now, plan.endpoint, slot);
+    if plan.half == Half::Whole {
+        if plan.described.is_some() {
+            event::connection_described(calls, now, plan.endpoint, slot);
+        }
+        event::connection_up(calls, plan.endpoint);
     }
     let current = Some(created.connection);
     let entity = request.is_some_and(|request| request::apply(calls, now, plan.endpoint, request, command, current));
@@ -204,6 +207,7 @@ pub fn joined(
     connection.remote = Remote::Local(other.0, other.1);
     let current = Some(connection.id);
     event::connection_described(calls, now, plan.endpoint, slot);
+    event::connection_up(calls, plan.endpoint);
     plan.request.as_ref().is_some_and(|request| request::apply(calls, now, plan.endpoint, request, command, current))
 }
 

@@ -220,6 +220,8 @@ pub const DIGIT_MAP_LETTER: Refused = refuse(537, "digit map has a letter of an 
 pub const DIGIT_MAP_UNUSABLE: Refused = refuse(403, "digit map is too long");
 /// An option whose value cannot be had (G-LCO-12).
 pub const OPTION_VALUE: Refused = refuse(532, "value in L: is not supported");
+/// `fmtp:` for an encoding, or an occurrence of it, that `a:` does not have (RFC 3660 2.9).
+pub const FORMAT_OF_NOTHING: Refused = refuse(524, "fmtp: names what a: in L: does not have");
 /// Options and remote description cannot be met together (G-LCO-18).
 pub const IRRECONCILABLE: Refused = refuse(506, "L: and remote description cannot be met together");
 /// A description we understand and cannot serve.

@@ -1,7 +1,9 @@
 //! From the text of `L:` to the options a connection keeps, and to what it will send and receive (RFC 3435 2.3.5, 2.6).
 
-use super::{Calls, NO_COMMON_ENCODING, OPTION_VALUE, PACKAGE_UNKNOWN, Refused};
-use crate::proto::codec::mgcp::{Command, Gain as GainText, LocalConnectionOptions, Network as NetworkText, Range, Reservation};
+use super::{Calls, FORMAT_OF_NOTHING, NO_COMMON_ENCODING, OPTION_VALUE, PACKAGE_UNKNOWN, Refused};
+use crate::proto::codec::mgcp::{
+    Command, Format, Gain as GainText, LocalConnectionOptions, NameList, Network as NetworkText, Range, Reservation,
+};
 use crate::proto::endpoint::{Encoding, Encodings, Gain, Network, Options, negotiate};
 
 /// The options of `command`, each one that can be had (G-LCO-10..12). `lenient`: what cannot be had is passed over, for agents that
@@ -22,9 +24,14 @@ pub(super) fn given(command: &Command<'_>, lenient: bool) -> Result<Options, Ref
         // Another network is not an option more or less: media would go nowhere.
         Some(_) => return Err(OPTION_VALUE),
     };
+    let codecs = match text.codecs {
+        // What is passed over needs no format either.
+        codecs if lenient => codecs.map(|names| names.iter().filter_map(Encoding::by_name).collect()),
+        codecs => without_formats(codecs, &text)?,
+    };
     let pair = |range: Range| (range.low, range.high);
     Ok(Options {
-        encodings: text.codecs.map(|names| names.iter().filter_map(Encoding::by_name).collect()),
+        encodings: codecs,
         period_ms: text.period_ms.map(pair),
         bandwidth_kbits: text.bandwidth_kbps.map(pair),
         echo_cancellation: text.echo_cancellation,
@@ -37,6 +44,24 @@ pub(super) fn given(command: &Command<'_>, lenient: bool) -> Result<Options, Ref
         best_effort: text.reservation.is_some() && !reserves,
         network,
     })
+}
+
+/// The encodings of `a:` that can be had as `fmtp:` wants them. The gateway has none with parameters, so whatever must have some counts as
+/// not supported (FM-03), and what is optional is ignored (FM-04).
+fn without_formats(codecs: Option<NameList<'_>>, text: &LocalConnectionOptions<'_>) -> Result<Option<Encodings>, Refused> {
+    let names = || codecs.into_iter().flat_map(|names| names.iter());
+    let same = |name: &[u8], other: &[u8]| name.eq_ignore_ascii_case(other);
+    let count = |codec: &[u8]| names().filter(|name| same(name, codec)).count();
+    // FM-02.
+    if text.formats().any(|format| !(1..=count(format.codec)).contains(&(format.occurrence.unwrap_or(1) as usize))) {
+        return Err(FORMAT_OF_NOTHING);
+    }
+    let plain = names().enumerate().filter(|&(place, name)| {
+        let occurrence = names().take(place + 1).filter(|other| same(other, name)).count();
+        let meant = |format: &Format<'_>| same(format.codec, name) && format.occurrence.is_none_or(|number| number as usize == occurrence);
+        !text.formats().any(|format| !format.optional && meant(&format))
+    });
+    Ok(codecs.map(|_| plain.filter_map(|(_, name)| Encoding::by_name(name)).collect()))
 }
 
 /// What the connection may send and receive, and its packetization period, from the options `given` in this command, those `kept`

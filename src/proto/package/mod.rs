@@ -274,17 +274,16 @@ pub fn find_item(package: PackageId, name: &[u8]) -> Option<EventId> {
     Some(EventId { package, item: place as u8 })
 }
 
-/// The packages of a channel; the first is its default package, and the order is that of `PL:` and `v:`. What is in the catalogue but not
-/// here is unknown to agents: SL and FM, which the gateway does not do yet (PKG-01).
+/// The packages of a channel; the first is its default package, and the order is that of `PL:` and `v:`.
 pub fn packages(kind: ChannelKind) -> &'static [PackageId] {
     use PackageId as P;
     match kind {
-        ChannelKind::Clear => &[P::T, P::G, P::D, P::R, P::DM1, P::BA, P::B],
-        ChannelKind::CasMf => &[P::MS, P::T, P::G, P::R, P::BA, P::B],
-        ChannelKind::CasDtmf => &[P::DT, P::D, P::T, P::G, P::R, P::DM1, P::BA, P::B],
-        ChannelKind::PbxFxs => &[P::BL, P::D, P::T, P::G, P::R, P::DM1, P::BA, P::B],
-        ChannelKind::Operator => &[P::MO, P::T, P::G, P::R, P::BA, P::B],
-        ChannelKind::FeatureGroupD => &[P::MD, P::T, P::G, P::R, P::BA, P::B],
+        ChannelKind::Clear => &[P::T, P::G, P::D, P::R, P::SL, P::DM1, P::FM, P::BA, P::B],
+        ChannelKind::CasMf => &[P::MS, P::T, P::G, P::R, P::SL, P::FM, P::BA, P::B],
+        ChannelKind::CasDtmf => &[P::DT, P::D, P::T, P::G, P::R, P::SL, P::DM1, P::FM, P::BA, P::B],
+        ChannelKind::PbxFxs => &[P::BL, P::D, P::T, P::G, P::R, P::SL, P::DM1, P::FM, P::BA, P::B],
+        ChannelKind::Operator => &[P::MO, P::T, P::G, P::R, P::SL, P::FM, P::BA, P::B],
+        ChannelKind::FeatureGroupD => &[P::MD, P::T, P::G, P::R, P::SL, P::FM, P::BA, P::B],
     }
 }
 

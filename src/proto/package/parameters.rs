@@ -446,9 +446,16 @@ fn access_type(values: ParameterList<'_>) -> Result<bool, BadParameters> {
     found.ok_or(BadParameters)
 }
 
-/// One member of a signal list: the signal and its parameters.
-pub fn members<'a>(list: ParameterList<'a>, kind: ChannelKind) -> impl Iterator<Item = (EventId, SignalParameters)> + use<'a> {
-    list.iter().map_while(move |parameter| member(parameter, kind).ok())
+/// The members of a signal list, each with its parameters, read and as they were written.
+pub fn members<'a>(list: ParameterList<'a>, kind: ChannelKind) -> impl Iterator<Item = (EventId, SignalParameters, &'a [u8])> + use<'a> {
+    list.iter().map_while(move |parameter| {
+        let (signal, told) = member(parameter, kind).ok()?;
+        let text = match parameter {
+            Parameter::Named { values, .. } => values.as_bytes(),
+            Parameter::Value(_) => &[],
+        };
+        Some((signal, told, text))
+    })
 }
 
 fn member(parameter: Parameter<'_>, kind: ChannelKind) -> Result<(EventId, SignalParameters), BadParameters> {

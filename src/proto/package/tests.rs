@@ -126,12 +126,12 @@ fn packages_with_time_out_signals_own_oc_and_of() {
 #[test]
 fn every_kind_of_channel_has_its_packages() {
     let table = [
-        (ChannelKind::Clear, "T:1,G:1,D:1,R:1,DM1:0,BA:0,B:0"),
-        (ChannelKind::CasMf, "MS:0,T:1,G:1,R:1,BA:0,B:0"),
-        (ChannelKind::CasDtmf, "DT:0,D:1,T:1,G:1,R:1,DM1:0,BA:0,B:0"),
-        (ChannelKind::PbxFxs, "BL:0,D:1,T:1,G:1,R:1,DM1:0,BA:0,B:0"),
-        (ChannelKind::Operator, "MO:0,T:1,G:1,R:1,BA:0,B:0"),
-        (ChannelKind::FeatureGroupD, "MD:0,T:1,G:1,R:1,BA:0,B:0"),
+        (ChannelKind::Clear, "T:1,G:1,D:1,R:1,SL:0,DM1:0,FM:0,BA:0,B:0"),
+        (ChannelKind::CasMf, "MS:0,T:1,G:1,R:1,SL:0,FM:0,BA:0,B:0"),
+        (ChannelKind::CasDtmf, "DT:0,D:1,T:1,G:1,R:1,SL:0,DM1:0,FM:0,BA:0,B:0"),
+        (ChannelKind::PbxFxs, "BL:0,D:1,T:1,G:1,R:1,SL:0,DM1:0,FM:0,BA:0,B:0"),
+        (ChannelKind::Operator, "MO:0,T:1,G:1,R:1,SL:0,FM:0,BA:0,B:0"),
+        (ChannelKind::FeatureGroupD, "MD:0,T:1,G:1,R:1,SL:0,FM:0,BA:0,B:0"),
     ];
     assert_eq!(table.map(|(kind, _)| kind), ChannelKind::ALL);
     for (kind, list) in table {
@@ -339,7 +339,7 @@ fn parameters_of_setups() {
 fn a_signal_list_has_only_signals_that_end() {
     let list = EventList::parse(b"sl/s(d/1, d/2, t/bz(to=2000), G/rt)", ListKind::Signals).unwrap();
     let parameters = list.iter().next().unwrap().parameters;
-    let found: Vec<String> = members(parameters.unwrap(), ChannelKind::CasDtmf).map(|(event, _)| format!("{event:?}")).collect();
+    let found: Vec<String> = members(parameters.unwrap(), ChannelKind::CasDtmf).map(|(event, ..)| format!("{event:?}")).collect();
     assert_eq!(found, ["D/1", "D/2", "T/bz", "G/rt"]);
     assert_eq!(signal("sl/s(d/1)").map(|parameters| parameters.detail), Ok(Detail::List));
     let long = format!("sl/s(d/1{})", ",d/1".repeat(32));

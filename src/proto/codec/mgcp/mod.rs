@@ -11,6 +11,7 @@ mod code;
 mod command;
 mod digit_map;
 mod event;
+mod format;
 pub(crate) mod header;
 mod name;
 mod options;
@@ -28,6 +29,7 @@ pub use event::{
     Action, ActionList, ActionSet, ConnectionRef, EMBEDDED_MAX, Embedded, Event, EventList, EventName, Events, ListKind, NESTING_MAX,
     PackageRef, Parameter, ParameterList, ParameterValue,
 };
+pub use format::Format;
 pub use header::CommandLine;
 pub(crate) use name::ip4;
 pub use name::{AGENT_PORT, Domain, EndpointName, NAME_MAX, NotifiedEntity, Term};

@@ -2,6 +2,7 @@
 //!
 //! Syntax and ranges of values only; what this gateway supports is decided where the connection is made.
 
+use super::format::{self, Format};
 use super::refusal::{Fault, Refusal};
 use crate::proto::codec::scan::{self, Items};
 
@@ -177,6 +178,7 @@ pub struct LocalConnectionOptions<'a> {
     /// `nt:`, the network type.
     pub network: Option<Network<'a>>,
     packages: PackageOptions<'a>,
+    has_formats: bool,
 }
 
 impl<'a> LocalConnectionOptions<'a> {
@@ -206,6 +208,11 @@ impl<'a> LocalConnectionOptions<'a> {
         self.packages.iter()
     }
 
+    /// What `fmtp:` and `o-fmtp:` ask for, in order. Read again when they are asked for: they are rare.
+    pub fn formats(&self) -> impl Iterator<Item = Format<'a>> + use<'a> {
+        format::formats(if self.has_formats { self.packages.value } else { &[] })
+    }
+
     #[inline]
     fn add(&mut self, item: &'a [u8]) -> Result<(), Fault> {
         // The first colon ends the key: `a:image/t38` is no package option.
@@ -231,6 +238,10 @@ impl<'a> LocalConnectionOptions<'a> {
         match (key, slash) {
             ([b'x' | b'X', b'+', ..], None) => Err(Fault::OptionCritical),
             ([b'x' | b'X', b'-', ..], None) => extension(key, value).then_some(()).ok_or(Fault::OptionMalformed),
+            (_, None) if format::key(key).is_some() => {
+                self.has_formats = true;
+                value.is_some_and(format::is_value).then_some(()).ok_or(Fault::OptionFormat)
+            }
             (_, None) if extension(key, value) => Err(Fault::OptionUnknown),
             (_, None) => Err(Fault::OptionMalformed),
             (_, Some(slash)) => {

@@ -136,6 +136,8 @@ faults! {
         OptionCritical = 525 "critical vendor option x+ in L: is unknown",
         /// An option neither of the base protocol, a vendor nor a package (G-LCO-12).
         OptionUnknown = 541 "option in L: is unknown",
+        /// `fmtp:` or `o-fmtp:` that is no list of quoted strings with the name of an encoding in front.
+        OptionFormat = 532 "value of fmtp: in L: is malformed",
         /// An option without a name, or with a name no option has.
         OptionMalformed = 510 "option in L: is malformed",
         /// More package options than are kept.

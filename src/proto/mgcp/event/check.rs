@@ -2,6 +2,7 @@
 //! (RFC 3435 2.3.3, 4.4.2, RFC 3661 2.2; G-EVT-06..15, G-SIG-03..14, G-REQ-02..12, G-QUA-22).
 
 use super::list::{self, Meaning, Unknown};
+use super::sequence;
 use super::watch::{Ending, Place, SIGNALS_MAX, Watch};
 use crate::proto::base::EndpointIndex;
 use crate::proto::codec::mgcp::{
@@ -9,6 +10,7 @@ use crate::proto::codec::mgcp::{
 };
 use crate::proto::endpoint::{ConnectionId, Remote};
 use crate::proto::mgcp::{self, Calls, Refused};
+use crate::proto::package::parameters::members;
 use crate::proto::package::{ChannelKind, EventId, PackageId, Place as Allowed, SignalParameters, packages};
 use crate::proto::trunk::CardFault;
 
@@ -237,12 +239,20 @@ impl<'c> Check<'c> {
                 self.remote_described(event.connection)?;
             } else if parameters.on && !self.is_on(signal, place) {
                 // What is on already goes on as it is (G-SIG-02), so the line need not be ready for it again.
-                let text = event.parameters.map_or(&[][..], |parameters| parameters.as_bytes());
-                self.calls.card.check_signal(self.endpoint, None, signal, text).map_err(refusal)?;
+                self.line_can(signal, event.parameters)?;
             }
             more += usize::from(parameters.on && !self.kept(signal, place));
         }
         if !embedded && more + self.lasting() > SIGNALS_MAX { Err(mgcp::TOO_MANY_SIGNALS) } else { Ok(()) }
+    }
+
+    /// Whether the line can do it now; of a signal list, all of it.
+    fn line_can(&self, signal: EventId, parameters: Option<ParameterList<'_>>) -> Result<(), Refused> {
+        let can = |signal, text: &[u8]| self.calls.card.check_signal(self.endpoint, None, signal, text).map_err(refusal);
+        match parameters {
+            Some(list) if sequence::is(signal) => members(list, self.kind).try_for_each(|(member, _, text)| can(member, text)),
+            _ => can(signal, parameters.map_or(&[][..], |parameters| parameters.as_bytes())),
+        }
     }
 
     fn signal_parameters(&self, signal: EventId, parameters: Option<ParameterList<'_>>) -> Result<SignalParameters, Refused> {

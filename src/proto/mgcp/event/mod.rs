@@ -5,16 +5,18 @@
 //! the queue of [`Watches`], from which the core takes it, sends the Notify and says what came of it by [`answered`] or [`lost`].
 //!
 //! To drive it: [`request`] for each accepted request, which [`check`] has found possible; [`occur`] for whatever the card sees;
-//! [`expire`] when [`Watches::poll`] says so; [`connection_gone`] and [`connection_described`] as connections change; [`reset`] when an
+//! [`expire`] when [`Watches::poll`] says so; [`connection_up`], [`connection_described`] and [`connection_gone`] as connections change; [`reset`] when an
 //! endpoint restarts.
 //!
 //! Invariants: in the notification state there is exactly one trigger; in the normal state nothing is in quarantine between two calls; an
 //! event that is to be detected is processed, quarantined, or counted as lost.
 
+mod age;
 mod audit;
 pub mod check;
 mod dial;
 mod list;
+mod sequence;
 mod signals;
 mod watch;
 
@@ -141,7 +143,7 @@ pub fn request(calls: &mut Calls, now: Time, endpoint: EndpointIndex, request: &
 }
 
 /// One of the lists of a watch.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum List {
     Requested,
     Detected,
@@ -164,8 +166,12 @@ impl List {
 fn keep(calls: &mut Calls, slot: WatchSlot, which: List, list: Option<EventList<'_>>, current: Option<ConnectionId>) {
     let Some(watch) = calls.watches.get_mut(slot) else { return };
     let kind = calls.plan.channel_kind(watch.endpoint);
+    let list = list.filter(|list| !list.is_empty());
+    if which != List::DigitMap {
+        watch.ages.list(which as u8, list.is_some_and(|list| age::is_in(list, kind)));
+    }
     let place = which.of_mut(watch);
-    let Some(list) = list.filter(|list| !list.is_empty()) else { return };
+    let Some(list) = list else { return };
     let mut room = ROOM;
     let mut writer = Writer::new(&mut room);
     list::write(&mut writer, list, kind, current);
@@ -183,6 +189,7 @@ fn install(calls: &mut Calls, now: Time, slot: WatchSlot, lists: &Lists<'_>, cur
         watch.digit_map = stored.unwrap_or(Blob::NONE);
     }
     dial::begin(calls, now, slot);
+    age::schedule(calls, slot);
     signals::replace(calls, now, slot, lists.signals, current);
 }
 
@@ -446,6 +453,7 @@ pub fn expire(calls: &mut Calls, now: Time, endpoint: EndpointIndex) {
         calls.watches.queue(slot);
     }
     dial::expire(calls, now, slot);
+    age::expire(calls, now, slot);
     calls.watches.reschedule(slot);
 }
 
@@ -459,6 +467,14 @@ pub fn signal_ended(
     failed: bool,
 ) -> bool {
     calls.watch_slot(endpoint).is_some_and(|slot| signals::ended(calls, now, slot, connection, signal, failed))
+}
+
+/// `endpoint` has got a connection.
+pub fn connection_up(calls: &mut Calls, endpoint: EndpointIndex) {
+    if let Some(slot) = calls.watch_slot(endpoint) {
+        age::schedule(calls, slot);
+        calls.watches.reschedule(slot);
+    }
 }
 
 /// A connection of `endpoint` is gone (G-EVT-09, G-SIG-06).

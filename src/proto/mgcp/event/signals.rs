@@ -1,6 +1,7 @@
 //! Signals: begun and ended by lists, ended by time, by events, by the card, and with their connection (RFC 3435 2.1.7, 2.3.3; G-SIG).
 
 use super::list;
+use super::sequence;
 use super::watch::{Ending, Occurrence, Place, SIGNALS_MAX, Signal, WatchSlot};
 use crate::proto::base::{Counter, EndpointIndex, Time};
 use crate::proto::codec::mgcp::{Event, EventList, Writer};
@@ -77,6 +78,7 @@ fn begin(calls: &mut Calls, now: Time, slot: WatchSlot, n: usize) {
     let mut room = list::ROOM;
     let text = list::text(&calls.endpoints.blobs, signal.parameters, &mut room);
     let begun = match signal.place {
+        _ if sequence::is(signal.signal) => sequence::play(calls, now, slot, n, 0).map(drop),
         Place::Endpoint => calls.card.start_signal(now, endpoint, None, signal.signal, text),
         Place::Connection(id) => match calls.endpoints.find(endpoint, id) {
             Some((connection, _)) => calls.card.start_signal(now, endpoint, Some(connection), signal.signal, text),
@@ -91,11 +93,15 @@ fn begin(calls: &mut Calls, now: Time, slot: WatchSlot, n: usize) {
         }
     };
     if begun.is_err() {
-        calls.counters.add(Counter::CardRefused);
-        // The rest of the list is dealt with first.
-        if let Some(Some(signal)) = calls.watches.get_mut(slot).and_then(|watch| watch.signals.get_mut(n)) {
-            signal.ending = Ending::Failed;
-        }
+        fail(calls, slot, n);
+    }
+}
+
+/// The card cannot play it. The rest of the list is dealt with first.
+fn fail(calls: &mut Calls, slot: WatchSlot, n: usize) {
+    calls.counters.add(Counter::CardRefused);
+    if let Some(Some(signal)) = calls.watches.get_mut(slot).and_then(|watch| watch.signals.get_mut(n)) {
+        signal.ending = Ending::Failed;
     }
 }
 
@@ -118,7 +124,10 @@ fn at(calls: &Calls, slot: WatchSlot, n: usize) -> Option<(EndpointIndex, Signal
 /// Ends a signal without a word (G-SIG-05: what is cancelled gives no `oc`).
 fn stop(calls: &mut Calls, now: Time, slot: WatchSlot, n: usize) {
     if let Some((endpoint, signal)) = at(calls, slot, n) {
-        stop_playing(calls, now, endpoint, &signal);
+        match sequence::is(signal.signal) {
+            true => sequence::stop(calls, now, slot),
+            false => stop_playing(calls, now, endpoint, &signal),
+        }
         remove(calls, slot, n);
     }
 }
@@ -151,6 +160,9 @@ enum Ended {
 /// It has ended: time-out signals tell by `oc` or `of` (G-SIG-05, G-SIG-06), after a brief one the next one begins.
 fn end(calls: &mut Calls, now: Time, slot: WatchSlot, n: usize, how: Option<Ended>) {
     let Some((endpoint, signal)) = at(calls, slot, n) else { return };
+    if sequence::is(signal.signal) {
+        sequence::stop(calls, now, slot);
+    }
     remove(calls, slot, n);
     let reported = match (signal.ending, how) {
         (Ending::TimeOut(_), Some(Ended::Complete)) => Some(&b"oc"[..]),
@@ -193,6 +205,10 @@ pub(super) fn expire(calls: &mut Calls, now: Time, slot: WatchSlot) {
         };
         let Some(n) = watch.signals.iter().position(over) else { break };
         let Some((endpoint, signal)) = at(calls, slot, n) else { break };
+        if sequence::is(signal.signal) && signal.ending != Ending::Failed {
+            next_member(calls, now, slot, n);
+            continue;
+        }
         if matches!(signal.ending, Ending::TimeOut(_)) {
             stop_playing(calls, now, endpoint, &signal);
         }
@@ -201,11 +217,24 @@ pub(super) fn expire(calls: &mut Calls, now: Time, slot: WatchSlot) {
     }
 }
 
+/// A member of a signal list has ended: the next one is played; behind the last one the list has ended.
+fn next_member(calls: &mut Calls, now: Time, slot: WatchSlot, n: usize) {
+    let before = calls.watches.get(slot).and_then(|watch| watch.member);
+    sequence::stop(calls, now, slot);
+    match sequence::play(calls, now, slot, n, before.map_or(0, |member| member.number + 1)) {
+        Ok(true) => {}
+        Ok(false) => end(calls, now, slot, n, Some(Ended::Complete)),
+        Err(_) => fail(calls, slot, n),
+    }
+}
+
 /// A requested event was detected: time-out signals stop, brief ones that wait are dropped (G-SIG-09, G-SIG-10). Those that end with their
 /// work go on: the wink a set-up waits for is an event too, and its `oc` is to follow (RFC 3064 5.3 C3 to C5).
 pub(super) fn stop_time_outs(calls: &mut Calls, now: Time, slot: WatchSlot) {
     let Some(watch) = calls.watches.get(slot) else { return };
-    let works = |signal: EventId| matches!(signal.signal().map(|traits| traits.class), Some(SignalClass::TimeOut { variable: true, .. }));
+    let variable =
+        |signal: EventId| matches!(signal.signal().map(|traits| traits.class), Some(SignalClass::TimeOut { variable: true, .. }));
+    let works = |signal: EventId| variable(signal) && !sequence::is(signal);
     for (n, signal) in watch.signals.into_iter().enumerate() {
         if signal.is_some_and(|one| matches!(one.ending, Ending::TimeOut(_) | Ending::Pending) && !works(one.signal)) {
             stop(calls, now, slot, n);
@@ -238,8 +267,18 @@ pub(super) fn ended(
         _ => false,
     };
     let is = |one: &Option<Signal>| one.is_some_and(|one| one.signal == signal && one.ending != Ending::Pending && here(one.place));
-    let Some(n) = watch.signals.iter().position(is) else { return false };
-    end(calls, now, slot, n, Some(if failed { Ended::Failed } else { Ended::Complete }));
+    let is_member = connection.is_none() && watch.member.is_some_and(|member| member.signal == signal);
+    let list = |one: &Option<Signal>| is_member && one.is_some_and(|one| sequence::is(one.signal));
+    if let Some(n) = watch.signals.iter().position(is) {
+        end(calls, now, slot, n, Some(if failed { Ended::Failed } else { Ended::Complete }));
+    } else if let Some(n) = watch.signals.iter().position(list) {
+        match failed {
+            true => end(calls, now, slot, n, Some(Ended::Failed)),
+            false => next_member(calls, now, slot, n),
+        }
+    } else {
+        return false;
+    }
     calls.watches.reschedule(slot);
     true
 }

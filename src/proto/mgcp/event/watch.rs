@@ -85,12 +85,23 @@ pub struct Signal {
     pub parameters: Blob,
 }
 
+/// A member of a signal list (SL/s).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Member {
+    /// Which, from 0.
+    pub number: usize,
+    /// What.
+    pub signal: EventId,
+    /// A brief one is played to its end whatever happens.
+    pub brief: bool,
+}
+
 /// How a signal ends (RFC 3435 2.1.7).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ending {
     /// On/off: by order.
     Order,
-    /// Time-out: by a new list, by a requested event, when the card says so, or then.
+    /// Time-out: by a new list, by a requested event, when the card says so, or then. Of a signal list: when its member ends.
     TimeOut(Time),
     /// Brief and being played: then.
     Brief(Time),
@@ -98,6 +109,29 @@ pub enum Ending {
     Pending,
     /// The card could not begin it: at once, with `of`.
     Failed,
+}
+
+/// Who waits for a connection to have been up for long.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ages {
+    /// One bit for each list that has G/ld.
+    lists: u8,
+    /// When the next connection that is asked for will have been.
+    pub due: Time,
+}
+
+impl Ages {
+    const NOBODY: Ages = Ages { lists: 0, due: Time::NEVER };
+
+    /// Whether list number `n` has G/ld.
+    pub fn list(&mut self, n: u8, has: bool) {
+        self.lists = self.lists & !(1 << n) | u8::from(has) << n;
+    }
+
+    /// Whether any has.
+    pub fn are_asked(&self) -> bool {
+        self.lists != 0
+    }
 }
 
 /// One endpoint's part of the event machine.
@@ -133,8 +167,12 @@ pub struct Watch {
     pub overflowed: bool,
     /// When the timer of D/T runs out.
     pub digit_timer: Time,
+    /// Who asks for G/ld, and when it is due.
+    pub ages: Ages,
     /// Signals, in the order in which they were asked for.
     pub signals: [Option<Signal>; SIGNALS_MAX],
+    /// The member of the signal list that is being played.
+    pub member: Option<Member>,
     /// Notifications without response, oldest first; 0 where there is none.
     notifies: [TransactionId; NOTIFIES_MAX],
     /// The one whose response ends the notification state; `None` when it has not been sent yet, or was lost.
@@ -157,7 +195,7 @@ impl Watch {
             Ending::Order | Ending::Pending => Time::NEVER,
         };
         let signals = self.signals.iter().flatten().map(ends).min().unwrap_or(Time::NEVER);
-        signals.min(self.digit_timer).min(self.retry)
+        signals.min(self.digit_timer).min(self.retry).min(self.ages.due)
     }
 
     /// A notification was sent.
@@ -373,7 +411,9 @@ impl Watches {
             observed_full: false,
             overflowed: false,
             digit_timer: Time::NEVER,
+            ages: Ages::NOBODY,
             signals: [None; SIGNALS_MAX],
+            member: None,
             notifies: [0; NOTIFIES_MAX],
             awaited: None,
             unsent: false,
