@@ -485,6 +485,7 @@ fn a_gateway_shuts_down_although_no_agent_answers() {
 fn metrics_are_open_metrics() {
     let mut config = config(2);
     config.metrics.address = Some(([127, 0, 0, 1], 0).into());
+    let agent = config.agents[0].name.clone();
     let (scratch, machines) = (Scratch::new(), Machines::start(config));
     let (control, _) = machines.control(&scratch, None);
     machines.cores.ports[1].counters.add_many(Counter::CrcxDone, 5);
@@ -504,6 +505,7 @@ fn metrics_are_open_metrics() {
         "tollgate_responses_total{core=\"1\",code=\"200\"} 1",
         "tollgate_core_endpoints{core=\"0\"} 24.0",
         "tollgate_core_silent{core=\"0\"} 0.0",
+        &format!("tollgate_agent_commands_total{{agent=\"{agent}\",from=\"gateway\",result=\"lost\"}} 0"),
         "tollgate_simulated 1",
         "tollgate_build_info{version=\"0.1.0\"} 1",
     ] {

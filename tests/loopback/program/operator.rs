@@ -33,6 +33,15 @@ fn everything_can_be_shown_in_both_forms() {
     assert_eq!(gateway.rows(&["endpoints"]).len(), 672);
     assert_eq!(gateway.rows(&["endpoints", "ds/ds3-1/ds1-5/*"]).len(), 24);
     assert_eq!(names(&gateway.rows(&["endpoints", "--state", "busy"])), ["ds/ds3-1/ds1-5/17"]);
+    assert_eq!(gateway.rows(&["endpoints", "--state", "busy,up"]).len(), 1, "both words hold");
+    assert_eq!(gateway.rows(&["endpoints", "--state", "up,unblocked"]).len(), 672);
+    assert_eq!(gateway.rows(&["endpoints", "--state", "busy,down"]).len(), 0);
+    assert!(gateway.refused(&["show", "endpoints", "--state", "idle,asleep"]).contains("asleep"));
+    assert_eq!(agent.ask("CRCX", "ds/ds3-1/ds1-29/1", &["C: 1", "M: recvonly"]).code, Some(500));
+    let of_agent = &gateway.rows(&["agents"])[0];
+    assert_eq!((&of_agent["commands_done"], &of_agent["commands_refused"]), (&1.into(), &1.into()));
+    assert_eq!((&of_agent["own_done"], &of_agent["own_lost"]), (&1.into(), &0.into()), "the restart");
+    assert!(of_agent["heard_ms"].as_u64().is_some_and(|ms| ms < 60_000), "{of_agent}");
     assert_eq!(gateway.rows(&["connections"])[0]["connection"], connection.as_str());
     let endpoint = &gateway.show(&["endpoint", "ds/ds3-1/ds1-5/17"])["endpoint"];
     assert_eq!((&endpoint["administrative"], &endpoint["operational"]), (&"unblocked".into(), &"up".into()));
