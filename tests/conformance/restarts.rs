@@ -268,6 +268,34 @@ fn repeats_have_the_restart_in_front_until_it_is_confirmed() {
     }
 }
 
+/// G-RST-05, G-ACK-08: so have the gateway's own repeats of a final that waits for its `000` (seed 858 of the random worlds).
+#[test]
+fn finals_sent_again_have_the_restart_in_front() {
+    for layout in LAYOUTS {
+        let mut w = fresh(layout, 10 * MS);
+        w.run_for(100 * MS);
+        w.order_cards(CardOrder::Delay(300));
+        w.send_from(agent(1, 2727), 0, b"CRCX 7 ds/ds1-2/1@tgw.example.net MGCP 1.0\r\nC: 1\r\nM: recvonly\r\n");
+        w.run_for(5 * S);
+        let finals = |w: &World| -> Vec<Vec<Reply>> {
+            let all = w.mail().iter().map(|mail| Reply::all(&mail.bytes));
+            all.filter(|all| all.iter().any(|reply| reply.id == 7 && reply.is_final())).collect()
+        };
+        let sent = finals(&w);
+        assert!(sent.len() > 3, "{layout:?}: {sent:?}");
+        for datagram in sent {
+            assert!(datagram.len() == 2 && datagram[0].get("RM") == Some("restart"), "{layout:?}: {datagram:?}");
+        }
+        confirm_all(&mut w);
+        w.run_for(100 * MS);
+        w.take_mail();
+        w.run_for(10 * S);
+        let after = finals(&w);
+        assert!(!after.is_empty() && after.iter().all(|datagram| datagram.len() == 1), "{layout:?}: {after:?}");
+        w.order_cards(CardOrder::Delay(0));
+    }
+}
+
 /// G-RST-04: what is down at the start is told forced, the rest restart, each in the fewest names.
 #[test]
 fn what_is_down_at_the_start_is_told_forced() {

@@ -5,7 +5,7 @@ use super::envelope::{Envelope, JobId, Message};
 use super::jobs::{Job, Owner, Wait};
 use super::outside::{Frames, Outside, Turn};
 use super::receive::{Received, local_of};
-use super::respond::{Final, Preface};
+use super::respond::{Final, Preface, Way};
 use crate::proto::base::{AgentId, Counter, EndpointIndex, Time, TransactionId};
 use crate::proto::codec::mgcp::{Code, Command, CommandLine, EndpointName, Verb};
 use crate::proto::endpoint::{Announcement as Told, EntityId};
@@ -64,7 +64,7 @@ impl Core {
                 if self.hold_repeat(turn, received, handle, preface) {
                     return;
                 }
-                self.respond_again(turn, received, handle, preface);
+                self.respond_again(turn, Way::back(&received), handle, preface);
                 return self.finish(message);
             }
             Seen::Confirmed => {

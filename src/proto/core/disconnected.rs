@@ -9,7 +9,7 @@ use super::announce::Stage;
 use super::envelope::SINGLE;
 use super::outside::{Frames, Outside, Turn};
 use super::receive::Received;
-use super::respond::Preface;
+use super::respond::{Preface, Way};
 use super::{Core, Envelope};
 use crate::proto::base::{Counter, EndpointIndex, EndpointRange, Time, TransactionId};
 use crate::proto::codec::mgcp::CommandLine;
@@ -120,8 +120,7 @@ impl Core {
         preface: Preface,
     ) -> bool {
         let Preface::Endpoint(endpoint) = preface else { return false };
-        let waits = |state: &crate::proto::endpoint::Endpoint| state.announcement == Told::Waiting && state.service.in_service;
-        if !self.calls.endpoints.get(endpoint).is_some_and(waits) {
+        if !self.owes_announcement(preface) {
             return false;
         }
         let has_room = self.repeats.list.len() < REPEATS && self.may_wait(received.message);
@@ -149,7 +148,7 @@ impl Core {
             }
             self.repeats.list.remove(place);
             if announced {
-                self.respond_again(turn, received, answered, Preface::Endpoint(endpoint));
+                self.respond_again(turn, Way::back(&received), answered, Preface::Endpoint(endpoint));
             }
             if received.message.datagram != SINGLE {
                 self.finish(received.message);

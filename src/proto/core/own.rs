@@ -9,8 +9,6 @@ use crate::proto::codec::mgcp::Response;
 use crate::proto::endpoint::{Connection, EntityId};
 use crate::proto::mgcp;
 use crate::proto::plan::AgentSettings;
-use crate::proto::transaction::finals::{Final, Repeat};
-use crate::proto::transaction::history;
 use crate::proto::transaction::outgoing::{ADDRESSES, Answer, Delivery, Due, Older, Outcome, Outstanding};
 use crate::proto::trunk::MediaReport;
 use std::net::{IpAddr, SocketAddr};
@@ -116,17 +114,7 @@ impl Core {
                 }
             }
         }
-        while let Some(Repeat { response, body }) = self.finals.poll(turn.now, &self.history) {
-            turn.out.transmit(response.to, response.user as u8, |buffer| copy(body, buffer));
-            self.counters.add(Counter::FinalRepeats);
-        }
-    }
-
-    /// A final that asked for an acknowledgement was sent (G-ACK-08).
-    pub(super) fn await_acknowledgement(&mut self, now: Time, handle: history::Handle, agent: AgentId, id: TransactionId, origin: Origin) {
-        let response = Final { handle, id, agent, to: origin.from, user: u64::from(origin.local) };
-        // Without room it is repeated when the command is, like any other.
-        self.finals.add(now, response, &self.outgoing.round_trip(agent));
+        self.repeat_finals(turn);
     }
 
     /// The agent has a final that was kept for it.

@@ -3,12 +3,14 @@
 use super::Core;
 use super::outside::{Frames, Origin, Outside, Turn};
 use super::receive::Received;
-use crate::proto::base::{Counter, EndpointIndex, TransactionId};
+use crate::proto::base::{AgentId, Counter, EndpointIndex, Time, TransactionId};
 use crate::proto::codec::mgcp::{Writer, pad_first_line};
 use crate::proto::endpoint::Announcement as Told;
 use crate::proto::mgcp::{self, Calls, Outcome};
 use crate::proto::plan::Provisional;
+use crate::proto::transaction::finals::{self, Repeat};
 use crate::proto::transaction::history;
+use std::net::SocketAddr;
 
 /// What the restart has to do with a response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,6 +21,43 @@ pub(super) enum Preface {
     Endpoint(EndpointIndex),
     /// The response is about many: the outstanding restart, if there is just one.
     Any,
+}
+
+impl Preface {
+    /// As one number.
+    fn pack(self) -> u64 {
+        match self {
+            Preface::None => 0,
+            Preface::Any => 1,
+            Preface::Endpoint(endpoint) => 2 + u64::from(endpoint.0),
+        }
+    }
+
+    fn unpack(number: u64) -> Preface {
+        match number {
+            0 => Preface::None,
+            1 => Preface::Any,
+            endpoint => Preface::Endpoint(EndpointIndex((endpoint - 2) as u32)),
+        }
+    }
+}
+
+/// Where a response goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Way {
+    /// The source of the command (G-NET-08).
+    pub to: SocketAddr,
+    /// The local address it came to (G-NET-14).
+    pub local: u8,
+    /// Who sent it.
+    pub agent: AgentId,
+}
+
+impl Way {
+    /// Back to where a message came from.
+    pub fn back(received: &Received) -> Way {
+        Way { to: received.origin.from, local: received.origin.local, agent: received.message.agent }
+    }
 }
 
 /// A final response to write.
@@ -47,7 +86,7 @@ impl Core {
         });
         self.count_final(received.message.agent, code, written);
         if asks_ack && let Some(handle) = handle {
-            self.await_acknowledgement(turn.now, handle, received.message.agent, id, received.origin);
+            self.await_acknowledgement(turn.now, handle, id, Way::back(&received), preface);
         }
     }
 
@@ -69,7 +108,7 @@ impl Core {
         let largest = handle.and_then(|handle| self.history.room(handle)).map_or(largest, |room| room.min(largest));
         let manners = self.settings.manners(received.message.agent);
         self.calls.manners = manners;
-        let announcement = self.announcement_in_front(turn, received, preface);
+        let announcement = self.announcement_in_front(turn, Way::back(&received), preface);
         let Core { calls, history, counters, scratch, announcements, plan, .. } = self;
         let mut fitted = true;
         let mut write = Some(write);
@@ -109,15 +148,14 @@ impl Core {
     pub(super) fn respond_again<F: Frames, O: Outside>(
         &mut self,
         turn: &mut Turn<'_, F, O>,
-        received: Received,
+        way: Way,
         handle: history::Handle,
         preface: Preface,
     ) {
-        let Origin { from, local, .. } = received.origin;
-        let manners = self.settings.manners(received.message.agent);
-        let announcement = self.announcement_in_front(turn, received, preface);
+        let manners = self.settings.manners(way.agent);
+        let announcement = self.announcement_in_front(turn, way, preface);
         let Core { history, announcements, plan, .. } = self;
-        let sent = turn.out.transmit(from, local, |buffer| {
+        let sent = turn.out.transmit(way.to, way.local, |buffer| {
             let front = announcement.and_then(|number| announcements.write(plan, number, buffer, manners)).unwrap_or(0);
             let body = history.body(handle).unwrap_or_default();
             // Without room for both the restart comes by itself.
@@ -155,7 +193,7 @@ impl Core {
             return;
         }
         let Origin { from, local, .. } = received.origin;
-        let announcement = self.announcement_in_front(turn, received, preface);
+        let announcement = self.announcement_in_front(turn, Way::back(&received), preface);
         let queued = self.jobs.is_queueing();
         let (announcements, plan) = (&self.announcements, &self.plan);
         let sent = turn.out.transmit(from, local, |buffer| {
@@ -173,14 +211,37 @@ impl Core {
         }
     }
 
+    /// A final that asked for an acknowledgement was sent: it is repeated until that comes (G-ACK-08). Without room it is repeated when
+    /// the command is, like any other.
+    pub(super) fn await_acknowledgement(&mut self, now: Time, handle: history::Handle, id: TransactionId, way: Way, preface: Preface) {
+        let Way { to, local, agent } = way;
+        let response = finals::Final { handle, id, agent, to, user: u64::from(local) | preface.pack() << 8 };
+        self.finals.add(now, response, &self.outgoing.round_trip(agent));
+    }
+
+    /// Sends finals again that nobody acknowledged, with the restart in front while it is outstanding (G-RST-05). One that is still to be
+    /// sent goes before the next copy.
+    pub(super) fn repeat_finals<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>) {
+        while let Some(Repeat { response, .. }) = self.finals.poll(turn.now, &self.history) {
+            let finals::Final { handle, agent, to, user, .. } = response;
+            let preface = Preface::unpack(user >> 8);
+            if self.owes_announcement(preface) {
+                continue;
+            }
+            self.respond_again(turn, Way { to, local: user as u8, agent }, handle, preface);
+            self.counters.add(Counter::FinalRepeats);
+        }
+    }
+
+    /// Whether the agent must hear of a restart or a disconnect first that is not on its way yet.
+    pub(super) fn owes_announcement(&self, preface: Preface) -> bool {
+        let Preface::Endpoint(endpoint) = preface else { return false };
+        self.calls.endpoints.get(endpoint).is_some_and(|state| state.announcement == Told::Waiting && state.service.in_service)
+    }
+
     /// The restart that goes in front of a response in its datagram. To an agent that takes one message a datagram it is sent by itself,
     /// now.
-    fn announcement_in_front<F: Frames, O: Outside>(
-        &mut self,
-        turn: &mut Turn<'_, F, O>,
-        received: Received,
-        preface: Preface,
-    ) -> Option<u32> {
+    fn announcement_in_front<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, way: Way, preface: Preface) -> Option<u32> {
         let number = match preface {
             Preface::None => return None,
             Preface::Any => self.announcements.only_outstanding()?,
@@ -189,13 +250,12 @@ impl Core {
                 Told::Waiting | Told::Done => return None,
             },
         };
-        let manners = self.settings.manners(received.message.agent);
+        let manners = self.settings.manners(way.agent);
         if manners.piggyback {
             return Some(number);
         }
-        let Origin { from, local, .. } = received.origin;
         let (announcements, plan) = (&self.announcements, &self.plan);
-        if !turn.out.transmit(from, local, |buffer| announcements.write_alone(plan, number, buffer, manners).unwrap_or(0)) {
+        if !turn.out.transmit(way.to, way.local, |buffer| announcements.write_alone(plan, number, buffer, manners).unwrap_or(0)) {
             self.counters.add(Counter::TransmitFull);
         }
         None

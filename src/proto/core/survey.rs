@@ -7,7 +7,7 @@ use super::envelope::{Envelope, JobId};
 use super::jobs::{Job, Owner, Wait};
 use super::outside::{Frames, Outside, Turn};
 use super::receive::Received;
-use super::respond::Preface;
+use super::respond::{Preface, Way};
 use crate::proto::base::{AgentId, CoreId, Counter, EndpointIndex, EndpointRange};
 use crate::proto::codec::mgcp::Command;
 use crate::proto::mgcp::bulk::{self, BulkAudit, Lists, Part, StateTypes};
@@ -138,7 +138,7 @@ impl Core {
         });
         self.audited(job.received.message.agent, fitted);
         if asks_ack {
-            self.await_acknowledgement(turn.now, handle, job.received.message.agent, id, job.received.origin);
+            self.await_acknowledgement(turn.now, handle, id, Way::back(&job.received), Preface::None);
         }
         self.finish(job.received.message);
     }
