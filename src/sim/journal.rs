@@ -13,6 +13,10 @@ use crate::proto::trunk::Selection;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// The time on the way to a core and back, generously.
+const WAY: Duration = Duration::from_millis(15);
 
 /// One command as the journal knows it.
 struct Transaction {
@@ -75,10 +79,8 @@ pub struct Journal {
     told: Told,
     /// Whether messages of a datagram must be answered in order: not when some are dropped on the way.
     pub in_order: bool,
-    /// Whether every core applies what the lead core orders before the RestartInProgress goes, which waits for a core that stands still
-    /// only so long (docs/decisions/lead-core.md): then that core answers as if it had not been told. Without it what agents are told of
-    /// service states is not held against the rules.
-    pub orders_in_time: bool,
+    /// The shortest vote deadline so far.
+    vote_min: Duration,
 }
 
 impl Journal {
@@ -86,6 +88,7 @@ impl Journal {
     pub fn new(plan: Arc<Plan>, settings: Arc<Settings>) -> Journal {
         Journal {
             told: Told::new(plan.clone()),
+            vote_min: settings.timers.vote,
             plan,
             settings,
             event: 0,
@@ -101,13 +104,20 @@ impl Journal {
             restarting: true,
             own_text: HashMap::new(),
             in_order: true,
-            orders_in_time: true,
         }
     }
 
     /// New settings; names are understood by them.
     pub fn set_settings(&mut self, settings: Arc<Settings>) {
+        self.vote_min = self.vote_min.min(settings.timers.vote);
         self.settings = settings;
+    }
+
+    /// A core stands still from `since` to `until`. A RestartInProgress waits half of the vote deadline for its owners.
+    pub fn stands_still(&mut self, core: CoreId, since: Time, until: Time) {
+        if until.since(since) + WAY >= self.vote_min / 2 {
+            self.told.stands_still(core, until);
+        }
     }
 
     /// The gateway takes in a datagram.
@@ -162,13 +172,11 @@ impl Journal {
             match reply.code {
                 None => {
                     self.own_command(core, replies.len() > 1, reply);
-                    if self.orders_in_time {
-                        self.told.sent(self.event, at, to, forms, reply);
-                    }
+                    self.told.sent(self.event, at, to, forms, reply);
                 }
                 Some(0) => {}
                 Some(code) => {
-                    self.check_told(to, code, reply.id, &replies[..place]);
+                    self.check_told(at, to, code, reply.id, &replies[..place]);
                     self.response(to, code, reply);
                 }
             }
@@ -185,14 +193,14 @@ impl Journal {
         assert!(audit || !plain || code == 500, "{} before the restart, to {}", first.line, transaction.text);
     }
 
-    /// The first final of a command for one endpoint against what was said of its service.
-    fn check_told(&self, to: SocketAddr, code: u16, id: u32, front: &[Reply]) {
-        let Some(transaction) = self.transactions.get(&(to.ip(), id)).filter(|t| code >= 200 && t.ended.is_none()) else { return };
+    /// A final of a command for one endpoint, or a repeat of it, against what was said of its service.
+    fn check_told(&self, at: Time, to: SocketAddr, code: u16, id: u32, front: &[Reply]) {
+        let Some(transaction) = self.transactions.get(&(to.ip(), id)).filter(|_| code >= 200) else { return };
         let audit = matches!(transaction.verb, None | Some(Verb::Auep | Verb::Aucx));
-        if let Some(endpoint) =
-            self.plan.topology.lookup(transaction.local.as_bytes()).filter(|_| self.orders_in_time && !audit && code != 500)
-        {
-            self.told.answered(endpoint, code, transaction.received, front, &transaction.text);
+        let endpoint = self.plan.topology.lookup(transaction.local.as_bytes()).filter(|_| !audit && code != 500);
+        if let Some(endpoint) = endpoint {
+            let executed = transaction.ended.is_none().then_some(transaction.received);
+            self.told.answered(at, endpoint, code, executed, front, &transaction.text);
         }
     }
 

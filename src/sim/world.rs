@@ -494,9 +494,17 @@ impl World {
     /// `core` does nothing for `time`.
     pub fn stall(&mut self, core: CoreId, time: Duration) {
         let place = usize::from(core.0);
-        (self.wires.stalled_since[place], self.wires.stalled_until[place]) = (self.now, self.now + time);
+        let (since, until) = (&mut self.wires.stalled_since[place], &mut self.wires.stalled_until[place]);
+        if self.now >= *until {
+            *since = self.now;
+        }
+        *until = (*until).max(self.now + time);
+        let (since, until) = (*since, *until);
+        if let Some(journal) = &mut self.wires.journal {
+            journal.stands_still(core, since, until);
+        }
         self.wires.turns[place] = Time::NEVER;
-        self.wires.turn_at(core, self.now + time);
+        self.wires.turn_at(core, until);
     }
 
     /// Gives every core new settings.
