@@ -90,7 +90,8 @@ pub struct Args {
     /// Probability that a datagram is doubled, each way.
     #[arg(long, value_name = "P", default_value_t = 0.0)]
     pub duplicate: f64,
-    /// Seed of everything random; drawn when not given.
+    /// Seed of everything random, transaction ids too; drawn when not given. The same one again within T-HIST (30 s) sends repeats of
+    /// the first run, and confirmed ones get no answer.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     /// Hold calls back when the gateway answers 409 or 101, so that it works at full capacity and few calls are refused.

@@ -98,6 +98,29 @@ fn a_confirmed_id_is_new_after_t_hist() {
     }
 }
 
+/// An agent that starts anew with the ids and commands of its earlier life is served soon with `duplicates = "same-content"`; with the
+/// rule of RFC 3435 3.5.1 after T-HIST (docs/decisions/duplicates.md).
+#[test]
+fn a_confirmed_command_is_executed_again_for_an_agent_that_starts_anew() {
+    for same_content in [false, true] {
+        each_layout(|w| {
+            w.without_journal();
+            w.reload(|settings| settings.agents[0].same_content = same_content);
+            let text = |k: &str| format!("CRCX 50 {NAME}@tgw.example.net MGCP 1.0\r\n{k}C: A1\r\nM: recvonly\r\n");
+            let made = raw(w, text("").as_bytes());
+            raw(w, format!("AUEP 51 {NAME}@tgw.example.net MGCP 1.0\r\nK: 50\r\n").as_bytes());
+            w.run_for(4 * S);
+            assert_eq!(raw(w, text("").as_bytes()), [], "a copy the network made");
+            w.run_for(S);
+            let again = raw(w, text("").as_bytes());
+            assert_eq!(again.first().and_then(|reply| reply.code), same_content.then_some(200));
+            assert_eq!(w.counter(Counter::CommandsReused), u64::from(same_content));
+            assert_eq!(w.connections().len(), if same_content { 2 } else { 1 });
+            assert_ne!(again.first().and_then(|reply| reply.get("I")), made[0].get("I"));
+        });
+    }
+}
+
 /// G-ACK-06: K only in a final that follows a provisional, and empty.
 #[test]
 fn only_a_late_final_asks_for_a_confirmation() {

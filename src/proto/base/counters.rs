@@ -85,6 +85,9 @@ counters! {
     CommandsRepeatedRunning = "commands_repeated_running",
     /// Commands: repeats of a confirmed command, dropped silently.
     CommandsRepeatedConfirmed = "commands_repeated_confirmed",
+    /// Commands: executed under an id and a content that were confirmed a while ago, as by an agent that started anew
+    /// (`duplicates = "same-content"`).
+    CommandsReused = "commands_reused",
     /// Transactions refused 409: no room in the history.
     HistoryFull = "history_full",
     /// CreateConnection refused 409: the core is overloaded.

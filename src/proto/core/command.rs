@@ -51,7 +51,12 @@ impl Core {
         let content = same_content.then(|| self.names.exact(bytes));
         let known = history::Command { id, name: self.names.fold(name), content };
         let superseded = match self.history.lookup(turn.now, &known) {
-            Seen::New { superseded } => superseded,
+            Seen::New { superseded, reused } => {
+                if reused {
+                    self.counters.add(Counter::CommandsReused);
+                }
+                superseded
+            }
             Seen::Running(handle) => {
                 self.counters.add(Counter::CommandsRepeatedRunning);
                 let preface = self.preface(verb, self.plan.topology.lookup(local_of(name)), 100);
@@ -387,7 +392,7 @@ impl Core {
     /// Responses confirmed to another core.
     pub(super) fn confirm_here(&mut self, now: Time, agent: AgentId, low: TransactionId, high: TransactionId) {
         if low == high {
-            self.acknowledged_here(agent, low);
+            self.acknowledged_here(now, agent, low);
             return;
         }
         let mut budget = CONFIRM_BUDGET;
@@ -396,9 +401,9 @@ impl Core {
     }
 
     /// One response confirmed, by `000` or alone in a `K:`. False when it is not known here.
-    pub(super) fn acknowledged_here(&mut self, agent: AgentId, id: TransactionId) -> bool {
+    pub(super) fn acknowledged_here(&mut self, now: Time, agent: AgentId, id: TransactionId) -> bool {
         self.acknowledged_final(agent, id);
-        match self.history.confirm_one(agent, id) {
+        match self.history.confirm_one(now, agent, id) {
             Confirm::Released => self.counters.add(Counter::ResponsesConfirmed),
             Confirm::Known => {}
             Confirm::Foreign => {

@@ -241,7 +241,7 @@ impl Core {
 
     /// `000`: the agent has our final. Looked up here; unknown, it travels once to the other cores.
     fn handle_acknowledgement<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, agent: AgentId, id: TransactionId) {
-        if !self.acknowledged_here(agent, id) {
+        if !self.acknowledged_here(turn.now, agent, id) {
             self.tell_other_owners(turn, Envelope::Confirm { agent, low: id, high: id });
         }
     }

@@ -203,7 +203,7 @@ mod tests {
         assert!(finals.acknowledge(CA, 7) && !finals.acknowledge(CA, 7));
         assert_eq!(finals.len(), 1);
         // A K: for the other one frees its body: no more copies either.
-        history.confirm_one(CA, 8);
+        history.confirm_one(Time::ZERO, CA, 8);
         assert!(copies(&mut finals, &history, Time::ZERO + 100 * S).is_empty());
         assert!(finals.is_empty());
     }

@@ -35,6 +35,9 @@ pub const CONFIRM_BUDGET: u32 = 256;
 /// The widest range whose ids are looked up one by one.
 pub const CONFIRM_SPAN: u32 = 64;
 
+/// How exactly the time of a confirmation is kept, rounded up.
+const CONFIRMED_STEP: Duration = Duration::from_millis(10);
+
 /// Entries with one id under different names or contents; more are refused as [`Full::SameId`].
 const SAME_ID: usize = 256;
 
@@ -46,6 +49,9 @@ const SWEEP_FULL: usize = 64;
 
 /// Bodies that one call passes at most: a long run of confirmed ones comes back over several calls.
 const SWEEP_BODIES: usize = 64;
+
+/// Copies of a confirmed command that the network made come within this of the confirmation, which the agent sent after them all.
+pub const COPIES_WITHIN: Duration = Duration::from_secs(5);
 
 /// Expired entries are swept in steps of this; the answers are exact all the same.
 const SWEEP_STEP: Duration = Duration::from_millis(100);
@@ -112,6 +118,8 @@ pub enum Seen<'a> {
     New {
         /// A running command with this id and name but other content: end it with 407 first.
         superseded: Option<Handle>,
+        /// The same command, content and all, was answered and confirmed longer than [`COPIES_WITHIN`] ago.
+        reused: bool,
     },
     /// Being executed: answer 100 (G-TRX-04).
     Running(Handle),
@@ -123,7 +131,8 @@ pub enum Seen<'a> {
         /// The response as it was sent.
         body: &'a [u8],
     },
-    /// Answered and confirmed: drop it silently (G-TRX-06).
+    /// Answered and confirmed: drop it silently (G-TRX-06). Where content is compared, only as long as the network may have made the
+    /// copy: such an agent starts anew with the very ids and commands of its earlier life.
     Confirmed,
 }
 
@@ -247,7 +256,7 @@ impl History {
     /// What is known about `command`.
     pub fn lookup(&self, now: Time, command: &Command) -> Seen<'_> {
         let content = stored_content(command.content);
-        let mut superseded = None;
+        let (mut superseded, mut reused) = (None, false);
         for (slot, entry) in self.table.chain(command.id) {
             if entry.name != command.name {
                 continue;
@@ -263,13 +272,30 @@ impl History {
                 State::Free => {}
                 State::Running | State::Provisional => return Seen::Running(handle),
                 _ if entry.time + self.t_hist <= now => {}
-                State::Finished if !self.ranges.covers(entry.agent, entry.id, entry.time) => {
-                    return Seen::Finished { handle, body: self.bodies.get(entry.place, entry.length) };
-                }
-                State::Finished | State::Confirmed => return Seen::Confirmed,
+                State::Finished | State::Confirmed => match self.confirmed_at(entry) {
+                    None => return Seen::Finished { handle, body: self.bodies.get(entry.place, entry.length) },
+                    Some(confirmed) if entry.content != 0 && content != 0 && now.since(confirmed) >= COPIES_WITHIN => reused = true,
+                    Some(_) => return Seen::Confirmed,
+                },
             }
         }
-        Seen::New { superseded }
+        Seen::New { superseded, reused }
+    }
+
+    /// When the response of an answered command was confirmed.
+    fn confirmed_at(&self, entry: &Entry) -> Option<Time> {
+        match entry.state {
+            State::Confirmed => Some(entry.time + CONFIRMED_STEP * u32::from(entry.length)),
+            State::Finished => self.ranges.covered_at(entry.agent, entry.id, entry.time),
+            State::Free | State::Running | State::Provisional => None,
+        }
+    }
+
+    /// The response in this slot was confirmed at `at`: its body goes.
+    fn set_confirmed(&mut self, slot: u32, at: Time) {
+        let entry = self.table.at_mut(slot);
+        let steps = at.since(entry.time).as_nanos().div_ceil(CONFIRMED_STEP.as_nanos());
+        (entry.state, entry.length) = (State::Confirmed, u16::try_from(steps).unwrap_or(u16::MAX));
     }
 
     /// Notes a command that [`History::lookup`] called new as running, with room for its response. On an error nothing changed.
@@ -376,12 +402,13 @@ impl History {
     }
 
     /// `agent` has received the response to its command `id`.
-    pub fn confirm_one(&mut self, agent: AgentId, id: TransactionId) -> Confirm {
+    pub fn confirm_one(&mut self, now: Time, agent: AgentId, id: TransactionId) -> Confirm {
+        self.latest = self.latest.max(now);
         let mut outcome = Confirm::Unknown;
         // Bounded: at most SAME_ID entries have one id.
         while let Some((slot, at_tail)) = self.confirmable(agent, id, &mut outcome) {
             outcome = Confirm::Released;
-            self.table.at_mut(slot).state = State::Confirmed;
+            self.set_confirmed(slot, self.latest);
             if at_tail {
                 self.pass_bodies(SWEEP_BODIES);
             }
@@ -404,7 +431,7 @@ impl History {
         }
         *budget -= last + 1;
         for i in 0..=last {
-            match self.confirm_one(agent, low + i) {
+            match self.confirm_one(now, agent, low + i) {
                 Confirm::Released => result.released += 1,
                 Confirm::Known => {}
                 Confirm::Foreign => {
@@ -522,11 +549,8 @@ impl History {
             }
             let entry = self.table.at(self.oldest_body);
             if entry.state == State::Finished {
-                if !self.ranges.covers(entry.agent, entry.id, entry.time) {
-                    break;
-                }
-                let slot = self.oldest_body;
-                self.table.at_mut(slot).state = State::Confirmed;
+                let Some(at) = self.confirmed_at(entry) else { break };
+                self.set_confirmed(self.oldest_body, at);
             }
             self.oldest_body = self.table.at(self.oldest_body).later;
         }

@@ -58,9 +58,15 @@ impl ConfirmedRanges {
     /// Whether `agent` has confirmed the response to `id` that was sent at `finished`.
     #[inline]
     pub fn covers(&self, agent: AgentId, id: TransactionId, finished: Time) -> bool {
-        self.agents
-            .get(usize::from(agent.0))
-            .is_some_and(|r| r.intervals.iter().take(r.count).any(|i| i.low <= id && id <= i.high && finished <= i.at))
+        self.covered_at(agent, id, finished).is_some()
+    }
+
+    /// The same: when.
+    #[inline]
+    pub fn covered_at(&self, agent: AgentId, id: TransactionId, finished: Time) -> Option<Time> {
+        let ranges = self.agents.get(usize::from(agent.0))?;
+        let covers = |interval: &&Interval| interval.low <= id && id <= interval.high && finished <= interval.at;
+        ranges.intervals.iter().take(ranges.count).find(covers).map(|interval| interval.at)
     }
 }
 

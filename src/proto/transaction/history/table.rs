@@ -50,7 +50,8 @@ pub(super) struct Entry {
     pub place: u32,
     /// Counts the uses of the slot.
     pub generation: u32,
-    /// The room promised to the response while it runs; the length of the response afterwards.
+    /// The room promised to the response while it runs; the length of the response afterwards; when it is confirmed, how long after the
+    /// response that was.
     pub length: u16,
     pub agent: AgentId,
     pub state: State,

@@ -34,7 +34,7 @@ fn start(command: Command, agent: AgentId) -> Start {
 
 /// Runs a command at once.
 fn execute(history: &mut History, now: Time, command: Command, agent: AgentId, body: &[u8]) -> Handle {
-    assert!(matches!(history.lookup(now, &command), Seen::New { superseded: None }));
+    assert!(matches!(history.lookup(now, &command), Seen::New { superseded: None, .. }));
     let handle = history.begin(now, &start(command, agent)).unwrap();
     history.finish(now, handle, body).unwrap();
     handle
@@ -98,7 +98,7 @@ fn a_confirmed_command_is_dropped_silently_until_t_hist() {
     let confirmed = |id: u32| (6234..=6255).contains(&id) || id == 6257;
     assert_eq!(confirm(&mut history, at(1), CA1, 6234, 6255), Confirmation { released: 22, ..Confirmation::default() });
     assert_eq!(confirm(&mut history, at(1), CA1, 6257, 6257).released, 1);
-    assert_eq!(history.confirm_one(CA1, 6257), Confirm::Known);
+    assert_eq!(history.confirm_one(at(1), CA1, 6257), Confirm::Known);
     for id in 6230..6260 {
         let seen = history.lookup(at(29), &command(id, 7));
         assert_eq!(seen == Seen::Confirmed, confirmed(id), "{id}");
@@ -113,9 +113,9 @@ fn only_the_agent_that_sent_the_command_confirms_it() {
     let mut history = history();
     execute(&mut history, at(0), command(5, 7), CA1, b"x");
     history.begin(at(0), &start(command(6, 7), CA1)).unwrap();
-    assert_eq!(history.confirm_one(CA2, 5), Confirm::Foreign);
-    assert_eq!(history.confirm_one(CA1, 6), Confirm::Known);
-    assert_eq!(history.confirm_one(CA1, 4), Confirm::Unknown);
+    assert_eq!(history.confirm_one(at(1), CA2, 5), Confirm::Foreign);
+    assert_eq!(history.confirm_one(at(1), CA1, 6), Confirm::Known);
+    assert_eq!(history.confirm_one(at(1), CA1, 4), Confirm::Unknown);
     assert_eq!(confirm(&mut history, at(1), CA2, 4, 6), Confirmation { released: 0, foreign: 2, unknown: 0b111, kept: false });
     assert!(confirm(&mut history, at(1), CA2, 1, 999_999_999).kept);
     assert!(matches!(history.lookup(at(1), &command(5, 7)), Seen::Finished { .. }));
@@ -199,13 +199,39 @@ fn other_content_under_the_same_id_is_a_new_command() {
     let with = |content: u64| Command { content: Some(content), ..command(1, 7) };
     let old = history.begin(at(0), &start(with(0), CA1)).unwrap();
     assert_eq!(history.lookup(at(0), &with(0)), Seen::Running(old));
-    assert_eq!(history.lookup(at(0), &with(5)), Seen::New { superseded: Some(old) });
+    assert_eq!(history.lookup(at(0), &with(5)), Seen::New { superseded: Some(old), reused: false });
     history.finish(at(0), old, b"407 1").unwrap();
     execute(&mut history, at(0), with(5), CA1, b"200 1");
     assert!(matches!(history.lookup(at(1), &with(0)), Seen::Finished { body: b"407 1", .. }));
     assert!(matches!(history.lookup(at(1), &with(5)), Seen::Finished { body: b"200 1", .. }));
     // Without a content to compare, the newest command with this id and name is the one.
     assert!(matches!(history.lookup(at(1), &command(1, 7)), Seen::Finished { body: b"200 1", .. }));
+}
+
+#[test]
+fn an_agent_that_starts_anew_with_its_old_ids_and_commands_is_served_when_no_copy_can_come_any_more() {
+    let mut history = history();
+    let same = |id| Command { content: Some(9), ..command(id, 7) };
+    let by_id = |id| Command { content: None, ..same(id) };
+    // Confirmed long after the response, one by one and in a wide range.
+    for id in [1, 500] {
+        execute(&mut history, at(0), same(id), CA1, b"200");
+    }
+    history.confirm_one(at(8), CA1, 1);
+    confirm(&mut history, at(8), CA1, 100, 900);
+    for id in [1, 500] {
+        assert_eq!(history.lookup(at(12), &same(id)), Seen::Confirmed, "{id}");
+        assert_eq!(history.lookup(at(14), &same(id)), Seen::New { superseded: None, reused: true }, "{id}");
+        // For agents known by id and name the id is kept for T-HIST.
+        assert_eq!(history.lookup(at(14), &by_id(id)), Seen::Confirmed, "{id}");
+    }
+    // Executed again it is a command like any other.
+    let again = history.begin(at(14), &start(same(1), CA1)).unwrap();
+    assert_eq!(history.lookup(at(14), &same(1)), Seen::Running(again));
+    history.finish(at(14), again, b"201").unwrap();
+    assert!(matches!(history.lookup(at(15), &same(1)), Seen::Finished { body: b"201", .. }));
+    history.confirm_one(at(15), CA1, 1);
+    assert_eq!(history.lookup(at(16), &same(1)), Seen::Confirmed);
 }
 
 #[test]
@@ -255,7 +281,7 @@ fn room_is_promised_when_a_command_begins() {
     assert!(handles.iter().all(|h| history.body(*h) == Some(&[h.slot as u8; 400][..])));
     // Responses shorter than promised leave the rest to others.
     assert!(history.begin(at(0), &Start { room: 400, ..start(command(99, 7), CA1) }).is_err());
-    assert!(history.confirm_one(CA1, 0) == Confirm::Released && history.begin(at(0), &start(command(99, 7), CA1)).is_ok());
+    assert!(history.confirm_one(at(0), CA1, 0) == Confirm::Released && history.begin(at(0), &start(command(99, 7), CA1)).is_ok());
 }
 
 #[test]
@@ -350,7 +376,7 @@ fn behaves_like_a_model_that_keeps_everything() {
                         model.remove(&key);
                     }
                     match (history.lookup(now, &known), model.get(&key)) {
-                        (Seen::New { superseded: None }, None) => match history.begin(now, &start(known, agent)) {
+                        (Seen::New { superseded: None, .. }, None) => match history.begin(now, &start(known, agent)) {
                             Ok(handle) => {
                                 executed += 1;
                                 model.insert(key, Known { agent, handle, finished: None, confirmed: false, perhaps_confirmed: false });
