@@ -96,14 +96,20 @@ impl HexId {
     /// Writes the digits, in upper case, into `out`, which is [`HexId::width`] bytes long.
     pub fn write(&self, out: &mut [u8]) {
         let mut value = u128::from_ne_bytes(self.value);
-        for half in out.rchunks_mut(16).take(2) {
-            let mut low = value as u64;
-            for digit in half.iter_mut().rev() {
-                *digit = b"0123456789ABCDEF"[low as usize & 15];
-                low >>= 4;
-            }
-            value >>= 64;
+        let (front, words) = out.as_rchunks_mut::<8>();
+        for word in words.iter_mut().rev() {
+            *word = eight_digits_of(value as u32);
+            value >>= 32;
         }
+        let skipped = 8 - front.len();
+        front.iter_mut().zip(eight_digits_of(value as u32).iter().skip(skipped)).for_each(|(to, &digit)| *to = digit);
+    }
+
+    /// The digits, in upper case, of an identifier that has at most 8, the first one in the lowest byte.
+    #[inline]
+    pub fn short_text(&self) -> Option<u64> {
+        let digits = || u64::from_le_bytes(eight_digits_of(u128::from_ne_bytes(self.value) as u32));
+        (1..=8).contains(&self.width()).then(|| digits() >> (8 * (8 - self.width())))
     }
 
     /// The digits, in upper case, in `room`.
@@ -125,17 +131,25 @@ fn hex_value(text: &[u8]) -> Option<u64> {
     let (front, words) = text.as_rchunks::<8>();
     let mut value = 0;
     if !front.is_empty() {
-        let mut padded = [b'0'; 8];
-        padded.get_mut(8 - front.len()..)?.copy_from_slice(front);
-        value = eight_digits(padded)?;
+        value = match text.first_chunk::<8>() {
+            // The first eight, without those that come again.
+            Some(first) => eight_digits(*first)? >> (4 * (8 - front.len())),
+            None => {
+                let mut padded = [b'0'; 8];
+                padded.get_mut(8 - front.len()..)?.copy_from_slice(front);
+                eight_digits(padded)?
+            }
+        };
     }
     words.iter().try_fold(value, |value, word| Some(value << 32 | eight_digits(*word)?))
 }
 
+/// A one in each byte.
+const ONES: u64 = 0x0101_0101_0101_0101;
+
 /// The value of eight hexadecimal digits, all at once.
 #[inline]
 fn eight_digits(text: [u8; 8]) -> Option<u64> {
-    const ONES: u64 = 0x0101_0101_0101_0101;
     let word = u64::from_be_bytes(text);
     // Only letters have this bit; they are folded to lower case.
     let letters = word >> 6 & ONES;
@@ -149,6 +163,16 @@ fn eight_digits(text: [u8; 8]) -> Option<u64> {
     let pairs = (values | values >> 4) & 0x00ff_00ff_00ff_00ff;
     let fours = (pairs | pairs >> 8) & 0x0000_ffff_0000_ffff;
     Some((fours | fours >> 16) & 0xffff_ffff)
+}
+
+/// The eight hexadecimal digits of `value`, all at once.
+#[inline]
+fn eight_digits_of(value: u32) -> [u8; 8] {
+    let fours = (u64::from(value) | u64::from(value) << 16) & 0x0000_ffff_0000_ffff;
+    let pairs = (fours | fours << 8) & 0x00ff_00ff_00ff_00ff;
+    let values = (pairs | pairs << 4) & (15 * ONES);
+    let beyond_nine = (values + 6 * ONES) >> 4 & ONES;
+    (values + u64::from(b'0') * ONES + u64::from(b'A' - b'9' - 1) * beyond_nine).to_be_bytes()
 }
 
 impl Default for HexId {
@@ -197,6 +221,8 @@ mod tests {
                 let mut written = vec![b'.'; length];
                 id.write(&mut written);
                 assert_eq!(String::from_utf8(written).unwrap(), text.to_ascii_uppercase());
+                let short = id.short_text().map(|word| String::from_utf8(word.to_le_bytes()[..length].to_vec()).unwrap());
+                assert_eq!(short, (length <= 8).then(|| text.to_ascii_uppercase()));
                 assert_eq!((id.to_string(), id.width()), (text.to_ascii_uppercase(), length));
                 assert_eq!(HexId::parse(text.to_ascii_lowercase().as_bytes()), Some(id));
                 let mut bytes = text.as_bytes().to_vec();

@@ -10,6 +10,7 @@ mod bearer;
 mod code;
 mod command;
 mod digit_map;
+mod digits;
 mod event;
 mod format;
 pub(crate) mod header;

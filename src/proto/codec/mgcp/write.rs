@@ -7,8 +7,10 @@
 //! on from outside passes on only what a parser has checked.
 
 use super::code::{Code, Verb};
+use super::digits::{OCTETS, ZEROS, digits, two_digits};
 use super::value::{COUNTER_MAX, ConnectionParameters};
 use crate::proto::base::{HexId, TransactionId};
+use std::net::Ipv4Addr;
 use std::ops::Range;
 
 /// The longest commentary of a response, in bytes; what is longer is cut.
@@ -36,80 +38,55 @@ pub fn pad_first_line(room: &mut [u8], length: usize) -> usize {
 #[derive(Debug)]
 pub struct Writer<'a> {
     buffer: &'a mut [u8],
+    /// Bytes written; [`OVERFLOWED`], where there is no room for anything, once something is missing: nothing that follows may make the
+    /// datagram look whole.
     length: usize,
-    overflowed: bool,
 }
 
-/// Eight zeros, as text.
-const ZEROS: u64 = 0x3030_3030_3030_3030;
-
-/// The eight decimal digits of a number below 10^8 as text, the first one in the lowest byte: halves, then quarters, then digits are
-/// split from each other all at once.
-#[inline]
-fn digits(value: u64) -> u64 {
-    let halves = (value / 10_000) | (value % 10_000) << 32;
-    let hundreds = ((halves * 10_486) >> 20) & 0x0000_007f_0000_007f;
-    let pairs = hundreds | (halves - 100 * hundreds) << 16;
-    let tens = ((pairs * 103) >> 10) & 0x000f_000f_000f_000f;
-    (tens | (pairs - 10 * tens) << 8) + ZEROS
-}
-
-/// The two decimal digits of a number below 100 as text, the first one in the lowest byte.
-#[inline]
-fn two_digits(value: u64) -> u64 {
-    let tens = (value * 103) >> 10;
-    (tens | ((value - 10 * tens) << 8)) + (ZEROS & 0xffff)
-}
+/// A place beyond every buffer.
+const OVERFLOWED: usize = usize::MAX / 2;
 
 /// A place in a datagram to which [`Writer::rewind`] goes back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Mark {
-    length: usize,
-    overflowed: bool,
-}
+pub struct Mark(usize);
 
 impl<'a> Writer<'a> {
     /// Nothing written yet; the limit is the length of `buffer`.
     pub fn new(buffer: &'a mut [u8]) -> Writer<'a> {
-        Writer { buffer, length: 0, overflowed: false }
+        Writer { buffer, length: 0 }
     }
 
     /// The number of bytes written, or `None` when not everything fitted.
     pub fn finish(self) -> Option<usize> {
-        (!self.overflowed).then_some(self.length)
+        (!self.overflowed()).then_some(self.length)
     }
 
-    /// What was written so far.
+    /// What was written so far; nothing when not everything fitted.
     pub fn written(&self) -> &[u8] {
         self.buffer.get(..self.length).unwrap_or_default()
     }
 
     /// Whether something did not fit.
     pub fn overflowed(&self) -> bool {
-        self.overflowed
+        self.length > self.buffer.len()
     }
 
     /// The present place.
     pub fn mark(&self) -> Mark {
-        Mark { length: self.length, overflowed: self.overflowed }
+        Mark(self.length)
     }
 
     /// Forgets everything written since `mark`, an overflow included.
     pub fn rewind(&mut self, mark: Mark) {
-        self.length = mark.length.min(self.length);
-        self.overflowed = mark.overflowed;
+        self.length = mark.0.min(self.length);
     }
 
     /// Room for the next `length` bytes, which the caller fills.
     #[inline]
     fn room(&mut self, length: usize) -> Option<&mut [u8]> {
-        // Once something is missing, nothing that follows may make the datagram look whole.
-        let end = if self.overflowed { usize::MAX } else { self.length.saturating_add(length) };
+        let end = self.length + length;
         let room = self.buffer.get_mut(self.length..end);
-        match room {
-            Some(_) => self.length = end,
-            None => self.overflowed = true,
-        }
+        self.length = if room.is_some() { end } else { OVERFLOWED };
         room
     }
 
@@ -167,12 +144,23 @@ impl<'a> Writer<'a> {
         let text = text.to_le_bytes();
         match self.buffer.get_mut(self.length..).and_then(|rest| rest.first_chunk_mut()) {
             // What stands behind the text is written over, or not sent.
-            Some(place) if !self.overflowed => {
+            Some(place) => {
                 *place = text;
                 self.length += length;
             }
-            _ => self.bytes(text.get(..length).unwrap_or_default()),
+            None => self.bytes(text.get(..length).unwrap_or_default()),
         }
+    }
+
+    /// An IPv4 address.
+    pub fn ip4(&mut self, address: Ipv4Addr) {
+        let [first @ .., last] = address.octets();
+        for octet in first {
+            let (text, digits) = OCTETS[usize::from(octet)];
+            self.word(text.into(), usize::from(digits) + 1);
+        }
+        let (text, digits) = OCTETS[usize::from(last)];
+        self.word(text.into(), digits.into());
     }
 
     /// A code of exactly three digits; 0..=999.
@@ -184,7 +172,10 @@ impl<'a> Writer<'a> {
 
     /// An identifier, in upper case.
     pub fn hex_id(&mut self, id: HexId) {
-        id.write(self.room(id.width()).unwrap_or_default());
+        match id.short_text() {
+            Some(text) => self.word(text, id.width()),
+            None => id.write(self.room(id.width()).unwrap_or_default()),
+        }
     }
 
     /// The end of a line.
@@ -317,26 +308,28 @@ impl<'a> Writer<'a> {
     /// `P:` with the counters that are known, none beyond [`COUNTER_MAX`] (G-STA-01).
     pub fn parameter_counters(&mut self, counters: &ConnectionParameters) {
         let all = [
-            (b", PS=", counters.packets_sent),
-            (b", OS=", counters.octets_sent),
-            (b", PR=", counters.packets_received),
-            (b", OR=", counters.octets_received),
-            (b", PL=", counters.packets_lost),
-            (b", JI=", counters.jitter_ms),
-            (b", LA=", counters.latency_ms),
+            (b", PS=\0\0\0", counters.packets_sent),
+            (b", OS=\0\0\0", counters.octets_sent),
+            (b", PR=\0\0\0", counters.packets_received),
+            (b", OR=\0\0\0", counters.octets_received),
+            (b", PL=\0\0\0", counters.packets_lost),
+            (b", JI=\0\0\0", counters.jitter_ms),
+            (b", LA=\0\0\0", counters.latency_ms),
         ];
         self.text("P:");
-        // The first one needs no comma. The lengths are constant, which makes copies cheap.
-        let mut first = true;
+        // The first one needs no comma.
+        let mut comma = 0;
         for (name, value) in all {
-            if let (Some(value), [_, rest @ ..]) = (value, name) {
-                if first {
-                    self.bytes(rest)
-                } else {
-                    self.bytes(name)
+            if let Some(value) = value {
+                let (name, length) = (u64::from_le_bytes(*name) >> (8 * (1 - comma)), 4 + comma);
+                comma = 1;
+                match u64::from(value.min(COUNTER_MAX)) {
+                    digit @ 0..10 => self.word(name | (u64::from(b'0') + digit) << (8 * length), length + 1),
+                    value => {
+                        self.word(name, length);
+                        self.number(value);
+                    }
                 }
-                first = false;
-                self.number(u64::from(value.min(COUNTER_MAX)));
             }
         }
         self.end_line();
@@ -465,7 +458,7 @@ mod tests {
         let mark = writer.mark();
         writer.text("56789");
         writer.text("x");
-        assert!(writer.overflowed() && writer.written() == b"1234");
+        assert!(writer.overflowed() && writer.written().is_empty());
         writer.rewind(mark);
         writer.text("5678");
         assert_eq!(writer.finish(), Some(8));

@@ -115,12 +115,7 @@ fn address(writer: &mut Writer<'_>, address: Address<'_>) {
     match address {
         Address::Ip4(ip) => {
             writer.text("IN IP4 ");
-            for (n, octet) in ip.octets().into_iter().enumerate() {
-                if n > 0 {
-                    writer.byte(b'.');
-                }
-                writer.number(u64::from(octet));
-            }
+            writer.ip4(ip);
         }
         Address::Ip6(ip) => {
             writer.text("IN IP6 ");
