@@ -18,7 +18,7 @@ pub const fn is_blank(byte: u8) -> bool {
 #[inline]
 pub fn trim_start(mut text: &[u8]) -> &[u8] {
     while let [first, rest @ ..] = text {
-        if !is_blank(*first) {
+        if *first > b' ' || !is_blank(*first) {
             break;
         }
         text = rest;
@@ -30,7 +30,8 @@ pub fn trim_start(mut text: &[u8]) -> &[u8] {
 #[inline]
 pub fn trim_end(mut text: &[u8]) -> &[u8] {
     while let [rest @ .., last] = text {
-        if !is_blank(*last) && *last != b'\r' {
+        // Nearly always it is over here.
+        if *last > b' ' || !(is_blank(*last) || *last == b'\r') {
             break;
         }
         text = rest;
@@ -47,9 +48,8 @@ pub fn trim(text: &[u8]) -> &[u8] {
 /// The first word of `text` and what follows it, both without blanks around them.
 #[inline]
 pub fn word(text: &[u8]) -> (&[u8], &[u8]) {
-    // Words are short: a byte loop beats a vector search.
     let text = trim(text);
-    match text.iter().position(|&b| is_blank(b)) {
+    match find_blank(text) {
         Some(end) => (&text[..end], trim_start(&text[end..])),
         None => (text, &[]),
     }
@@ -61,6 +61,15 @@ pub fn find_near(text: &[u8], byte: u8) -> Option<usize> {
     find_in_words(text, 0, |word| zeros(word ^ (ONES * u64::from(byte))), |b| b == byte)
 }
 
+/// The first space or tab of `text`, expected soon.
+#[inline]
+pub fn find_blank(text: &[u8]) -> Option<usize> {
+    // All bytes up to the space cost less to find than two of them, and the first one found is a blank nearly always.
+    let control = |word: u64| word.wrapping_sub(ONES * (b' ' as u64 + 1)) & !word & (ONES << 7);
+    let found = find_in_words(text, 0, control, |byte| byte <= b' ')?;
+    if is_blank(text[found]) { Some(found) } else { text.iter().position(|&byte| is_blank(byte)) }
+}
+
 /// The first position of either byte in `text` at or behind `from`, expected soon.
 #[inline]
 pub fn find_near_either(text: &[u8], from: usize, a: u8, b: u8) -> Option<usize> {
@@ -68,22 +77,30 @@ pub fn find_near_either(text: &[u8], from: usize, a: u8, b: u8) -> Option<usize>
     find_in_words(text, from, hits, |byte| byte == a || byte == b)
 }
 
+/// How long a text is at least that is searched sixteen bytes at once.
+#[cfg(target_arch = "x86_64")]
+const VECTOR: usize = 16;
+
 /// The first line feed of `text`. Lines are a little longer than words: where the processor always compares sixteen bytes at once,
 /// that is used, without the call that `memchr` makes to find out what else it has.
-#[inline]
+#[inline(always)]
 pub fn find_line_feed(text: &[u8]) -> Option<usize> {
     #[cfg(target_arch = "x86_64")]
-    if let Some(finder) = memchr::arch::x86_64::sse2::memchr::One::new(b'\n') {
+    if text.len() >= VECTOR
+        && let Some(finder) = memchr::arch::x86_64::sse2::memchr::One::new(b'\n')
+    {
         return finder.find(text);
     }
     find_near(text, b'\n')
 }
 
 /// The first line feed or double quote of `text`, in the same way.
-#[inline]
+#[inline(always)]
 pub fn find_line_feed_or_quote(text: &[u8]) -> Option<usize> {
     #[cfg(target_arch = "x86_64")]
-    if let Some(finder) = memchr::arch::x86_64::sse2::memchr::Two::new(b'\n', b'"') {
+    if text.len() >= VECTOR
+        && let Some(finder) = memchr::arch::x86_64::sse2::memchr::Two::new(b'\n', b'"')
+    {
         return finder.find(text);
     }
     find_near_either(text, 0, b'\n', b'"')
@@ -164,10 +181,12 @@ pub fn leading_decimal(text: &[u8], digits_max: usize) -> Option<(u32, &[u8])> {
 
 /// `low-high` or a single number, each of 1 to `digits_max` digits; blanks around the hyphen are accepted.
 pub fn decimal_range(text: &[u8], digits_max: usize) -> Option<(u32, u32)> {
-    match memchr(b'-', text) {
-        Some(hyphen) => Some((decimal(trim(&text[..hyphen]), digits_max)?, decimal(trim(&text[hyphen + 1..]), digits_max)?)),
-        None => decimal(text, digits_max).map(|value| (value, value)),
+    let (low, rest) = leading_decimal(text, digits_max)?;
+    if rest.is_empty() {
+        return Some((low, low));
     }
+    let high = trim_start(rest).strip_prefix(b"-")?;
+    Some((low, decimal(trim(high), digits_max)?))
 }
 
 /// Whether `text` is 1 or more letters, digits and hyphens with no hyphen at either end: package names, event names.
@@ -293,12 +312,10 @@ impl<'a> Iterator for Items<'a> {
             return None;
         }
         let mut from = self.at;
-        // Items are a few bytes long: a byte loop beats a search of words.
         let end = loop {
-            match self.text.get(from) {
-                Some(&byte) if byte == self.separator => break from,
-                Some(b'"') => from = quoted_end(self.text, from).unwrap_or(from + 1),
-                Some(_) => from += 1,
+            match find_near_either(self.text, from, self.separator, b'"') {
+                Some(quote) if self.text[quote] == b'"' => from = quoted_end(self.text, quote).unwrap_or(quote + 1),
+                Some(separator) => break separator,
                 None => break self.text.len(),
             }
         };
@@ -374,6 +391,12 @@ mod tests {
                 }
                 prop_assert_eq!(find_near(&text, a), text.iter().position(|&byte| byte == a));
             }
+        }
+
+        #[test]
+        fn blanks_agree_with_a_naive_search(text in prop::collection::vec(prop::sample::select(b"\x00 \x1f!\x7f\t\ra\x80\xa0\xff".to_vec()), 0..40), lead in 0usize..20) {
+            let text = [vec![b'x'; lead], text].concat();
+            prop_assert_eq!(find_blank(&text), text.iter().position(|&byte| is_blank(byte)));
         }
 
         #[test]

@@ -91,11 +91,13 @@ impl Core {
             return self.refuse_unremembered(turn, received, (verb, id, name), mgcp::HISTORY_FULL);
         };
         self.counters.add(Counter::CommandsNew);
-        let endpoint = self.plan.topology.lookup(local_of(name));
+        let endpoint = self.plan.topology.lookup(line.local());
         if self.restart_first(turn, received, handle, (verb, id), endpoint) {
             return;
         }
-        match Command::parse_behind(line, bytes) {
+        // What is the name of an endpoint need not be looked at letter by letter.
+        let known = endpoint.and_then(|_| mgcp::own_name(&self.plan, line));
+        match Command::parse_behind(line, known, bytes) {
             Ok(command) if !self.settings.manners(agent).takes_profile(command.profile) => {
                 let outcome = Outcome::Refused(mgcp::PROFILE_UNSUPPORTED);
                 let preface = self.preface(verb, endpoint, outcome.code());

@@ -362,6 +362,8 @@ impl Core {
         }
     }
 
+    /// Never a part of [`Core::deliver`]: the room on the stack for all of this would be made ready for each command.
+    #[inline(never)]
     fn take<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, from: CoreId, envelope: Envelope) {
         match envelope {
             Envelope::Message(message) => self.handle_message(turn, message),

@@ -102,7 +102,7 @@ impl Core {
                 self.counters.add(Counter::DroppedUnreadable);
                 return self.finish(received.message);
             }
-            Peek::Command(line) => self.plan.home(local_of(line.endpoint)),
+            Peek::Command(line) => self.plan.home(line.local()),
             // The id of an acknowledgement is the agent's: it is looked up here first, if anything is remembered here.
             Peek::Response { code: 0, .. } if self.plan.ordinal(self.id).is_some() => self.id,
             Peek::Response { id, .. } => self.plan.sender(id),

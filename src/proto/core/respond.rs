@@ -102,8 +102,8 @@ impl Core {
     ) -> bool {
         let now = turn.now;
         let Origin { from, local, .. } = received.origin;
-        let largest = self.settings.agent(received.message.agent).map_or(mgcp::SMALLEST_MAX_RESPONSE, |agent| agent.max_response);
-        let pad = self.settings.agent(received.message.agent).is_some_and(|agent| agent.pad_responses);
+        let agent = self.settings.agent(received.message.agent);
+        let (largest, pad) = agent.map_or((mgcp::SMALLEST_MAX_RESPONSE, false), |agent| (agent.max_response, agent.pad_responses));
         // The agent's limit may have grown since the history promised its room.
         let largest = handle.and_then(|handle| self.history.room(handle)).map_or(largest, |room| room.min(largest));
         let manners = self.settings.manners(received.message.agent);

@@ -148,6 +148,9 @@ impl Encodings {
 
     /// Those that are in `other` too, in this list's order.
     pub fn and(&self, other: &Encodings) -> Encodings {
+        if self.members & !other.members == 0 {
+            return *self;
+        }
         self.iter().filter(|&e| other.contains(e)).collect()
     }
 }

@@ -26,7 +26,7 @@ pub use write::{
 
 use crate::proto::base::{Counter, Counters, EndpointIndex, Time};
 use crate::proto::cac::Cause;
-use crate::proto::codec::mgcp::{Command, EndpointName, Refusal, Verb};
+use crate::proto::codec::mgcp::{Command, CommandLine, EndpointName, Refusal, Verb};
 use crate::proto::endpoint::{Announcement, Connection, ConnectionId, ConnectionSlot, Endpoint, Endpoints, LocalMedia};
 use crate::proto::package::{ChannelKind, PackageId, find_package};
 use crate::proto::plan::{Manners, Plan, Settings};
@@ -334,6 +334,12 @@ pub fn domain_of(plan: &Plan, name: &EndpointName<'_>) -> Result<u8, Refused> {
     let same = |domain: &[u8]| domain == name.domain || domain.eq_ignore_ascii_case(name.domain);
     let place = plan.domains.iter().position(|domain| same(domain));
     place.map(|place| place as u8).ok_or(DOMAIN_UNKNOWN)
+}
+
+/// The endpoint name in a first line, when its domain is written as one of the gateway's; its local part is not looked at.
+pub fn own_name<'a>(plan: &Plan, line: &CommandLine<'a>) -> Option<EndpointName<'a>> {
+    let domain = line.domain().filter(|domain| plan.domains.iter().any(|own| **own == **domain))?;
+    Some(EndpointName { raw: line.endpoint, local: line.local(), domain })
 }
 
 /// Whether every parameter of `command` that belongs to a package belongs to one that has it: BA, in an AuditEndpoint; those of B have codes

@@ -163,18 +163,24 @@ impl<'a> Command<'a> {
         Command::parse_as(message, Presence::at_agent)
     }
 
-    /// Reads a command that this gateway receives, whose first line was read already.
-    pub fn parse_behind(line: &CommandLine<'a>, message: &'a [u8]) -> Result<Command<'a>, Refusal> {
-        Command::parse_rest(line, message, Presence::at_gateway)
+    /// Reads a command that this gateway receives, whose first line was read already. `name`: its endpoint name, from those who know it
+    /// to be well-formed.
+    pub fn parse_behind(line: &CommandLine<'a>, name: Option<EndpointName<'a>>, message: &'a [u8]) -> Result<Command<'a>, Refusal> {
+        Command::parse_rest(line, name, message, Presence::at_gateway)
     }
 
     fn parse_as(message: &'a [u8], presence: impl Fn(Verb) -> Option<Presence>) -> Result<Command<'a>, Refusal> {
         let line = CommandLine::parse(message).ok_or(Refusal::new(Fault::CommandLine, 0))?;
-        Command::parse_rest(&line, message, presence)
+        Command::parse_rest(&line, None, message, presence)
     }
 
     #[inline]
-    fn parse_rest(line: &CommandLine<'a>, message: &'a [u8], presence: impl Fn(Verb) -> Option<Presence>) -> Result<Command<'a>, Refusal> {
+    fn parse_rest(
+        line: &CommandLine<'a>,
+        name: Option<EndpointName<'a>>,
+        message: &'a [u8],
+        presence: impl Fn(Verb) -> Option<Presence>,
+    ) -> Result<Command<'a>, Refusal> {
         let presence = line.verb.and_then(|verb| Some((verb, presence(verb)?)));
         let (verb, presence) = presence.ok_or(Refusal::new(Fault::VerbUnknown, 0))?;
         if message.len() > usize::from(u16::MAX) {
@@ -182,7 +188,10 @@ impl<'a> Command<'a> {
         }
         check_version(line.version).map_err(|fault| Refusal::new(fault, scan::offset_in(message, line.version)))?;
         let profile = profile(line.version);
-        let endpoint = EndpointName::parse(line.endpoint).map_err(|refusal| refusal.behind(line.endpoint_at))?;
+        let endpoint = match name {
+            Some(name) => name,
+            None => EndpointName::parse(line.endpoint).map_err(|refusal| refusal.behind(line.endpoint_at))?,
+        };
         let mut command = Command {
             verb,
             id: line.id,
@@ -335,6 +344,15 @@ impl<'a> Command<'a> {
         }
     }
 
+    /// The same, in place of nothing the default.
+    #[inline]
+    fn typed_or_default<T: Default>(&self, code: Code, read: impl FnOnce(&'a [u8]) -> Result<T, Refusal>) -> Result<T, Refusal> {
+        match self.get(code) {
+            Some(value) => read(value).map_err(|refusal| refusal.behind(self.parameters.offset(code))),
+            None => Ok(T::default()),
+        }
+    }
+
     fn hex_id(&self, code: Code) -> Result<Option<HexId>, Refusal> {
         self.typed(code, |value| HexId::parse(value).ok_or(Refusal::new(Fault::Malformed(code), 0)))
     }
@@ -361,17 +379,17 @@ impl<'a> Command<'a> {
 
     /// `L:`, the local connection options; all absent when the command has none.
     pub fn options(&self) -> Result<LocalConnectionOptions<'a>, Refusal> {
-        Ok(self.typed(Code::L, LocalConnectionOptions::parse)?.unwrap_or_default())
+        self.typed_or_default(Code::L, LocalConnectionOptions::parse)
     }
 
     /// The same; options that are not known are passed over.
     pub fn known_options(&self) -> Result<LocalConnectionOptions<'a>, Refusal> {
-        Ok(self.typed(Code::L, LocalConnectionOptions::parse_known)?.unwrap_or_default())
+        self.typed_or_default(Code::L, LocalConnectionOptions::parse_known)
     }
 
     /// `B:`, the bearer information; all absent when the command has none.
     pub fn bearer(&self) -> Result<BearerInformation<'a>, Refusal> {
-        Ok(self.typed(Code::B, BearerInformation::parse)?.unwrap_or_default())
+        self.typed_or_default(Code::B, BearerInformation::parse)
     }
 
     /// `N:`. `Some(None)` is an empty one, which clears the notified entity (G-NET-03).

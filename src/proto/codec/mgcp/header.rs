@@ -18,6 +18,8 @@ pub struct CommandLine<'a> {
     pub id: TransactionId,
     /// The endpoint name as written, `local@domain`; empty or garbage when the line is broken.
     pub endpoint: &'a [u8],
+    /// How much of it stands before its first `@`: all of it without one.
+    pub local_length: usize,
     /// Where the endpoint name starts in the message.
     pub endpoint_at: usize,
     /// What follows the endpoint name.
@@ -34,16 +36,29 @@ impl<'a> CommandLine<'a> {
         if !line.first()?.is_ascii_alphabetic() {
             return None;
         }
-        let verb_end = line.iter().position(|&b| scan::is_blank(b))?;
+        let verb_end = scan::find_blank(line)?;
         let rest = scan::trim_start(&line[verb_end..]);
         let (id, rest) = transaction_id(rest)?;
         let rest = scan::trim(rest);
         let endpoint_at = scan::offset_in(message, rest);
-        let (endpoint, version) = match scan::find_near_either(rest, 0, b' ', b'\t') {
+        let (endpoint, version) = match scan::find_blank(rest) {
             Some(end) => (&rest[..end], scan::trim_start(&rest[end..])),
             None => (rest, &[][..]),
         };
-        Some(CommandLine { verb: Verb::parse(&line[..verb_end]), id, endpoint, endpoint_at, version, next })
+        let local_length = scan::find_near(endpoint, b'@').unwrap_or(endpoint.len());
+        Some(CommandLine { verb: Verb::parse(&line[..verb_end]), id, endpoint, local_length, endpoint_at, version, next })
+    }
+
+    /// The local part of the endpoint name as written: what stands before the first `@`.
+    #[inline]
+    pub fn local(&self) -> &'a [u8] {
+        self.endpoint.get(..self.local_length).unwrap_or_default()
+    }
+
+    /// What stands behind it; `None` without an `@`.
+    #[inline]
+    pub fn domain(&self) -> Option<&'a [u8]> {
+        self.endpoint.get(self.local_length + 1..)
     }
 }
 
@@ -81,7 +96,7 @@ fn transaction_id(text: &[u8]) -> Option<(TransactionId, &[u8])> {
     scan::leading_decimal(text, 9).filter(|(_, rest)| rest.first().is_none_or(|&b| scan::is_blank(b) || b == b'\r'))
 }
 
-#[inline]
+#[inline(always)]
 fn first_line(message: &[u8]) -> (&[u8], usize) {
     match scan::find_line_feed(message) {
         Some(end) => (&message[..end], end + 1),
@@ -112,7 +127,7 @@ pub(crate) enum HeaderLine<'a> {
 }
 
 /// Reads the header line that starts at `at` (inside `message`); also says where the next one starts.
-#[inline]
+#[inline(always)]
 pub(crate) fn header_line(message: &[u8], at: usize) -> (HeaderLine<'_>, usize) {
     let rest = message.get(at..).unwrap_or_default();
     // Names are short: a byte loop beats a vector search. Blanks before the colon are accepted.
@@ -140,7 +155,7 @@ pub(crate) fn header_line(message: &[u8], at: usize) -> (HeaderLine<'_>, usize) 
 }
 
 /// The position of the line feed that ends the value starting at `from`, or the end of `text`.
-#[inline]
+#[inline(always)]
 fn value_end(text: &[u8], from: usize, code: Option<Code>) -> usize {
     let value = &text[from..];
     match scan::find_line_feed_or_quote(value) {
