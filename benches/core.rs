@@ -6,7 +6,8 @@
 //! the agent's side are not timed.
 //!
 //! `cargo bench --bench core -- --instructions` counts instead what no neighbour on the machine can change: the instructions of each
-//! kind of command, by running itself (`--counted`) under callgrind, which must be installed; with `--large` at 100,000 endpoints.
+//! kind of command, by running itself (`--counted`) under callgrind, which must be installed; with `--large` at 100,000 endpoints, with
+//! `--varied` of commands whose options and descriptions have not come before, so that none is remembered.
 #![allow(missing_docs, reason = "a program")]
 
 use std::fmt::Write as _;
@@ -154,7 +155,8 @@ const COUNTED: usize = 4000;
 /// Instructions per command of each kind: callgrind counts within one `handle_*` at a time.
 fn instructions() {
     let large = std::env::args().any(|argument| argument == "--large");
-    println!("instructions per command, {} of each kind, {}", COUNTED, if large { SIZES[6].name } else { SIZES[1].name });
+    let varied = if is_varied() { ", no option or description twice" } else { "" };
+    println!("instructions per command, {COUNTED} of each kind, {}{varied}", if large { SIZES[6].name } else { SIZES[1].name });
     for (kind, name) in KINDS {
         let function = match kind {
             Kind::Crcx => "*handle_crcx*",
@@ -166,11 +168,16 @@ fn instructions() {
         let mut valgrind = std::process::Command::new("valgrind");
         valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(format!("--toggle-collect={function}"));
         valgrind.arg(std::env::current_exe().expect("a program")).arg("--counted").args(large.then_some("--large"));
+        valgrind.args(is_varied().then_some("--varied"));
         let output = valgrind.output().expect("valgrind is installed");
         let text = String::from_utf8_lossy(&output.stderr);
         let collected = text.lines().find_map(|line| line.split_once("Collected :")?.1.trim().parse::<usize>().ok());
         println!("{name}: {}", collected.unwrap_or_else(|| panic!("{text}")) / COUNTED);
     }
+}
+
+fn is_varied() -> bool {
+    std::env::args().any(|argument| argument == "--varied")
 }
 
 /// The program that [`instructions`] counts.
@@ -274,6 +281,7 @@ impl Stand {
             self.id -= BATCH as u32;
         }
         let repeated = self.calls.len().saturating_sub(BATCH);
+        let is_varied = is_varied();
         for (n, &place) in chosen.iter().enumerate() {
             self.id += 1;
             self.text.clear();
@@ -287,15 +295,19 @@ impl Stand {
             let length = self.topology.write_name(endpoint, &mut name);
             let name = std::str::from_utf8(&name[..length]).expect("names are ASCII");
             let call = endpoint.0;
+            let (option, line) = match is_varied {
+                true => (format!(", x-id:{id}"), format!("a=id:{id}\r\n")),
+                false => Default::default(),
+            };
             match kind {
                 Kind::Crcx | Kind::Repeat => write!(
                     text,
-                    "CRCX {id} {name}@{DOMAIN} MGCP 1.0\r\nC: A3C47F{call:08X}\r\nL: p:20, a:PCMU;PCMA;G729, e:on, s:off\r\n\
-                     M: sendrecv\r\n\r\n{SDP}"
+                    "CRCX {id} {name}@{DOMAIN} MGCP 1.0\r\nC: A3C47F{call:08X}\r\nL: p:20, a:PCMU;PCMA;G729, e:on, s:off{option}\r\n\
+                     M: sendrecv\r\n\r\n{SDP}{line}"
                 ),
                 Kind::Mdcx => write!(
                     text,
-                    "MDCX {id} {name}@{DOMAIN} MGCP 1.0\r\nC: A3C47F{call:08X}\r\nI: {}\r\nM: sendrecv\r\n\r\n{SDP}",
+                    "MDCX {id} {name}@{DOMAIN} MGCP 1.0\r\nC: A3C47F{call:08X}\r\nI: {}\r\nM: sendrecv\r\n\r\n{SDP}{line}",
                     hex(&self.calls[place].connection)
                 ),
                 Kind::Auep => write!(text, "AUEP {id} {name}@{DOMAIN} MGCP 1.0\r\nF: I, N, X\r\n"),

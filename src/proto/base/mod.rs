@@ -1,8 +1,9 @@
-//! What every machine leans on: time, seeded randomness, identifiers, counters, the keyed hash.
+//! What every machine leans on: time, seeded randomness, identifiers, counters, the keyed hash, what texts meant before.
 
 pub mod counters;
 pub mod hash;
 pub mod id;
+pub mod memo;
 pub mod mode;
 pub mod pace;
 pub mod rng;
@@ -11,6 +12,7 @@ pub mod time;
 pub use counters::{Counter, Counters};
 pub use hash::NameKey;
 pub use id::{AgentId, CoreId, EndpointIndex, EndpointRange, FrameRef, HexId, TransactionId};
+pub use memo::Memo;
 pub use mode::Mode;
 pub use rng::Rng;
 pub use time::Time;

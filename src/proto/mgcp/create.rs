@@ -74,7 +74,7 @@ pub fn validate(calls: &Calls, command: &Command<'_>, endpoint: EndpointIndex, h
         Half::Second => Mode::SendRecv,
         Half::Whole | Half::First => command.mode()?.unwrap_or_default(),
     };
-    let options = given(command, calls.manners.ignores_options)?;
+    let options = given(calls, command)?;
     let described = describe::remote(calls, command, &options)?;
     if command.get(Code::Z2).is_some() && described.is_some() {
         return Err(SECOND_AND_REMOTE);

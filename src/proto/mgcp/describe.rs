@@ -1,8 +1,8 @@
 //! The remote connection descriptor of a command (RFC 3435 3.4).
 
 use super::{Calls, DESCRIPTION_UNSUPPORTED, IRRECONCILABLE, Refused};
-use crate::proto::codec::mgcp::Command;
-use crate::proto::codec::sdp::{Address, Session};
+use crate::proto::codec::mgcp::{Command, Refusal};
+use crate::proto::codec::sdp::{Address, Head, Media};
 use crate::proto::endpoint::{ConnectionId, ConnectionSlot, Encoding, Encodings, Endpoints, Network, Options, Remote};
 use std::net::IpAddr;
 
@@ -16,20 +16,26 @@ pub(super) struct Described {
 /// Reads the description of `command`, if it has one: 509 malformed, 505 unsupported, 506 against `options`.
 pub(super) fn remote(calls: &Calls, command: &Command<'_>, options: &Options) -> Result<Option<Described>, Refused> {
     let Some(text) = command.description else { return Ok(None) };
-    let session = Session::parse(text)?;
-    let encodings = || session.formats().filter_map(|format| Encoding::by_name(format.encoding?.name)).collect();
+    let head = Head::parse(text)?;
+    let mut readings = calls.readings.borrow_mut();
+    let (media, encodings) = readings.media.read(head.tail(), |tail| {
+        let media = Media::parse(tail)?;
+        let encodings = media.formats(tail).filter_map(|format| Encoding::by_name(format.encoding?.name)).collect();
+        Ok::<_, Refusal>((media, encodings))
+    })?;
+    let encodings = *encodings;
     let rtp = |address: IpAddr| match options.network {
         Some(Network::Local) => Err(IRRECONCILABLE),
-        _ => Ok(Described { remote: Remote::Rtp(address, session.port), encodings: encodings() }),
+        _ => Ok(Described { remote: Remote::Rtp(address, head.port()), encodings }),
     };
-    let described = match session.address {
+    let described = match head.address(media)? {
         Address::Ip4(address) => rtp(address.into())?,
         Address::Ip6(address) => rtp(address.into())?,
         Address::Local(_) if options.network == Some(Network::Internet) => return Err(IRRECONCILABLE),
         Address::Local(name) => {
             let endpoint = calls.plan.topology.lookup(name).ok_or(DESCRIPTION_UNSUPPORTED)?;
-            let connection = session.local_connection.and_then(|id| ConnectionId::from_hex(&id)).unwrap_or_default();
-            Described { remote: Remote::Local(endpoint, connection), encodings: encodings() }
+            let connection = head.local_connection(media).and_then(|id| ConnectionId::from_hex(&id)).unwrap_or_default();
+            Described { remote: Remote::Local(endpoint, connection), encodings }
         }
     };
     Ok(Some(described))

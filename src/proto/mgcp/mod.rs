@@ -24,13 +24,15 @@ pub use write::{
     write_refusal, write_restart,
 };
 
-use crate::proto::base::{Counter, Counters, EndpointIndex, Time};
+use crate::proto::base::{Counter, Counters, EndpointIndex, Memo, Time};
 use crate::proto::cac::Cause;
 use crate::proto::codec::mgcp::{Command, CommandLine, EndpointName, Refusal, Verb};
-use crate::proto::endpoint::{Announcement, Connection, ConnectionId, ConnectionSlot, Endpoint, Endpoints, LocalMedia};
+use crate::proto::codec::sdp::Media;
+use crate::proto::endpoint::{Announcement, Connection, ConnectionId, ConnectionSlot, Encodings, Endpoint, Endpoints, LocalMedia, Options};
 use crate::proto::package::{ChannelKind, PackageId, find_package};
 use crate::proto::plan::{Manners, Plan, Settings};
 use crate::proto::trunk::{Card, MediaReport};
+use std::cell::RefCell;
 use std::sync::Arc;
 
 /// One core's endpoints with all that the verbs need.
@@ -51,6 +53,18 @@ pub struct Calls {
     pub counters: Arc<Counters>,
     /// Admission; `None` where nothing is limited.
     pub desk: Option<Box<admit::Desk>>,
+    /// What parts of commands meant.
+    readings: RefCell<Readings>,
+}
+
+/// What texts meant that agents write over and over.
+#[derive(Default)]
+struct Readings {
+    /// Values of `L:`, and those from agents whose options are read leniently.
+    options: Memo<Options>,
+    lenient_options: Memo<Options>,
+    /// What follows the port in descriptions.
+    media: Memo<(Media, Encodings)>,
 }
 
 impl Calls {
@@ -66,7 +80,8 @@ impl Calls {
         let watches = event::Watches::new(endpoints.count(), now);
         let (cores, connections) = (plan.owners.len(), plan.limits.connections);
         let desk = plan.admission.is_some().then(|| Box::new(admit::Desk::new(&settings.admission, cores, connections)));
-        Calls { endpoints, watches, card, plan, settings, manners: Manners::default(), counters, desk }
+        let readings = RefCell::default();
+        Calls { endpoints, watches, card, plan, settings, manners: Manners::default(), counters, desk, readings }
     }
 
     /// Where the event machine has `endpoint`; `None` when it is as after a restart.

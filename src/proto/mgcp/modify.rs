@@ -53,7 +53,7 @@ pub fn validate(calls: &Calls, command: &Command<'_>, endpoint: EndpointIndex) -
     let (slot, connection) = find(calls, command, endpoint)?;
     let connection = *connection;
     let mode = command.mode()?.unwrap_or(connection.mode);
-    let given = given(command, calls.manners.ignores_options)?;
+    let given = given(calls, command)?;
     let options = given.over(connection.options);
     let described = describe::remote(calls, command, &options)?;
     if mode.needs_remote() && described.is_none() && connection.remote == Remote::Unknown {

@@ -2,13 +2,21 @@
 
 use super::{Calls, FORMAT_OF_NOTHING, NO_COMMON_ENCODING, OPTION_VALUE, PACKAGE_UNKNOWN, Refused};
 use crate::proto::codec::mgcp::{
-    Command, Format, Gain as GainText, LocalConnectionOptions, NameList, Network as NetworkText, Range, Reservation,
+    Code, Command, Format, Gain as GainText, LocalConnectionOptions, NameList, Network as NetworkText, Range, Reservation,
 };
 use crate::proto::endpoint::{Encoding, Encodings, Gain, Network, Options, negotiate};
 
-/// The options of `command`, each one that can be had (G-LCO-10..12). `lenient`: what cannot be had is passed over, for agents that
-/// give options to any gateway and mean them for those that have them.
-pub(super) fn given(command: &Command<'_>, lenient: bool) -> Result<Options, Refused> {
+/// The options of `command`, each one that can be had (G-LCO-10..12). What cannot be had is passed over for agents that give options to
+/// any gateway and mean them for those that have them.
+pub(super) fn given(calls: &Calls, command: &Command<'_>) -> Result<Options, Refused> {
+    let Some(text) = command.get(Code::L) else { return Ok(Options::default()) };
+    let readings = &mut *calls.readings.borrow_mut();
+    let lenient = calls.manners.ignores_options;
+    let memo = if lenient { &mut readings.lenient_options } else { &mut readings.options };
+    memo.read(text, |_| read(command, lenient)).copied()
+}
+
+fn read(command: &Command<'_>, lenient: bool) -> Result<Options, Refused> {
     let text: LocalConnectionOptions<'_> = if lenient { command.known_options()? } else { command.options()? };
     if !lenient && text.packages().next().is_some() {
         return Err(PACKAGE_UNKNOWN);

@@ -4,12 +4,14 @@
 //! know; the text itself is kept by whoever needs it again ([`write_raw`]). [`Description`] is what we write about ourselves. Unlike
 //! the rest of MGCP, session descriptions are case-sensitive.
 
+mod media;
 mod read;
 mod write;
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-pub use read::{Direction, FORMATS_MAX, Format, Formats, Session, is_absent};
+pub use media::{Direction, FORMATS_MAX, Format, Formats, Media};
+pub use read::{Head, Session, is_absent};
 pub use write::{Description, Payload, write, write_absent, write_raw, write_short};
 
 /// Where media of a connection goes.

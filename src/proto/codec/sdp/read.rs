@@ -1,68 +1,10 @@
 //! Reading a description: one pass, lenient about what is missing and in which order it comes (field bugs O06, O14, O15).
 
-use super::{Address, Encoding, static_encoding};
+use super::media::Attributes;
+use super::{Address, Direction, Formats, Media};
 use crate::proto::base::HexId;
 use crate::proto::codec::mgcp::{Domain, Fault, Refusal, ip4};
 use crate::proto::codec::scan::{self, Lines};
-
-/// The most payload types that are kept; further ones cannot be negotiated.
-pub const FORMATS_MAX: usize = 16;
-
-/// Which way media may go, seen from who wrote the description.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Direction {
-    /// Both ways; also when nothing is said.
-    #[default]
-    SendRecv,
-    /// It sends only.
-    SendOnly,
-    /// It receives only.
-    RecvOnly,
-    /// Neither.
-    Inactive,
-}
-
-impl Direction {
-    /// Reads the attribute that is nothing but its name.
-    fn parse(attribute: &[u8]) -> Option<Direction> {
-        Some(match attribute {
-            b"sendrecv" => Direction::SendRecv,
-            b"sendonly" => Direction::SendOnly,
-            b"recvonly" => Direction::RecvOnly,
-            b"inactive" => Direction::Inactive,
-            _ => return None,
-        })
-    }
-}
-
-/// The attribute of the LOCAL form; letter case does not matter in this one (RFC 3435 3.4.2).
-const LOCAL_CONNECTION: &[u8] = b"MGCPlocalcx:";
-
-/// A place in the text.
-#[derive(Clone, Copy, Debug, Default)]
-struct Span {
-    start: u16,
-    end: u16,
-}
-
-impl Span {
-    fn of_part(text: &[u8], part: &[u8]) -> Span {
-        let start = scan::offset_in(text, part);
-        Span { start: start as u16, end: (start + part.len()) as u16 }
-    }
-
-    /// The text of the place; `None` for an empty one.
-    fn of(self, text: &[u8]) -> Option<&[u8]> {
-        text.get(usize::from(self.start)..usize::from(self.end)).filter(|part| !part.is_empty())
-    }
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Slot {
-    payload_type: u8,
-    encoding: Span,
-    parameters: Span,
-}
 
 /// The audio medium of a description.
 #[derive(Clone, Debug)]
@@ -80,89 +22,27 @@ pub struct Session<'a> {
     /// `a=MGCPlocalcx`: the connection that the LOCAL form describes.
     pub local_connection: Option<HexId>,
     text: &'a [u8],
-    slots: [Slot; FORMATS_MAX],
-    count: u8,
-}
-
-/// A payload type of the audio medium.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Format<'a> {
-    /// 0..=127.
-    pub payload_type: u8,
-    /// Its `a=rtpmap`, or else its static meaning; `None` for a dynamic type without one and for a malformed one.
-    pub encoding: Option<Encoding<'a>>,
-    /// Its `a=fmtp`.
-    pub parameters: Option<&'a [u8]>,
-}
-
-/// Where a line belongs.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Section {
-    Session,
-    Audio,
-    OtherMedia,
-}
-
-/// What the pass over the lines collects.
-struct Reader<'a> {
-    text: &'a [u8],
-    section: Section,
-    session_connection: Option<&'a [u8]>,
-    audio_connection: Option<&'a [u8]>,
-    media: Option<&'a [u8]>,
-    other_media: bool,
-    session: Session<'a>,
-    /// For each payload type the place behind its slot; 0: not announced.
-    places: [u8; 128],
-    local_transport: bool,
+    tail: &'a [u8],
+    media: Media,
 }
 
 impl<'a> Session<'a> {
     /// Reads one description. A malformed one is refused 509, one we cannot serve 505 (G-LCO-18).
     pub fn parse(text: &'a [u8]) -> Result<Session<'a>, Refusal> {
-        if text.len() > usize::from(u16::MAX) {
-            return Err(Refusal::new(Fault::SdpLine, usize::from(u16::MAX)));
-        }
-        let session = Session {
-            address: Address::Local(&[]),
-            port: 0,
-            direction: Direction::SendRecv,
-            ptime_ms: None,
-            maxptime_ms: None,
-            local_connection: None,
-            text,
-            slots: [Slot::default(); FORMATS_MAX],
-            count: 0,
-        };
-        let mut reader = Reader {
-            text,
-            section: Section::Session,
-            session_connection: None,
-            audio_connection: None,
-            media: None,
-            other_media: false,
-            session,
-            places: [0; 128],
-            local_transport: false,
-        };
-        let mut lines = Lines::new(text);
-        match lines.next().unwrap_or_default().strip_prefix(b"v=") {
-            Some(b"0") => {}
-            Some(version) if scan::decimal(version, 9).is_some() => return Err(Refusal::new(Fault::SdpVersion, 2)),
-            _ => return Err(Refusal::new(Fault::SdpVersionMissing, 0)),
-        }
-        for line in lines {
-            if line.is_empty() {
-                break;
-            }
-            reader.line(line).map_err(|fault| Refusal::new(fault, scan::offset_in(text, line)))?;
-        }
-        reader.finish()
+        let head = Head::parse(text)?;
+        let media = Media::parse(head.tail()).map_err(|refusal| match refusal.offset {
+            0 => Refusal::new(refusal.fault, head.media_at),
+            _ => refusal.behind(scan::offset_in(text, head.tail)),
+        })?;
+        let address = head.address(&media)?;
+        let Attributes { direction, ptime_ms, maxptime_ms, local_connection } = media.attributes().over(head.attributes);
+        let direction = direction.unwrap_or_default();
+        Ok(Session { address, port: head.port, direction, ptime_ms, maxptime_ms, local_connection, text, tail: head.tail, media })
     }
 
     /// The payload types in the order of preference of who wrote the description.
     pub fn formats(&self) -> Formats<'_, 'a> {
-        Formats { session: self, next: 0 }
+        self.media.formats(self.tail)
     }
 
     /// The description as written.
@@ -171,169 +51,99 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Iterator over the payload types of a description.
-#[derive(Clone, Debug)]
-pub struct Formats<'s, 'a> {
-    session: &'s Session<'a>,
-    next: usize,
-}
-
-impl<'a> Iterator for Formats<'_, 'a> {
-    type Item = Format<'a>;
-
-    #[inline]
-    fn next(&mut self) -> Option<Format<'a>> {
-        let slot = self.session.slots.get(..usize::from(self.session.count))?.get(self.next)?;
-        self.next += 1;
-        Some(Format {
-            payload_type: slot.payload_type,
-            encoding: match slot.encoding.of(self.session.text) {
-                Some(text) => parse_encoding(text),
-                None => static_encoding(slot.payload_type),
-            },
-            parameters: slot.parameters.of(self.session.text),
-        })
-    }
-}
-
 /// Whether a description is the lone `v=0` that stands for one that does not exist (RFC 3435 3.3.7).
 pub fn is_absent(text: &[u8]) -> bool {
     scan::trim(text.trim_ascii_end()) == b"v=0"
 }
 
-impl<'a> Reader<'a> {
-    #[inline]
-    fn line(&mut self, line: &'a [u8]) -> Result<(), Fault> {
-        let [letter @ b'a'..=b'z', b'=', value @ ..] = line else {
-            return Err(Fault::SdpLine);
-        };
-        match (letter, self.section) {
-            (b'm', _) => self.media(value),
-            (b'c', Section::Session) => {
-                self.session_connection = self.session_connection.or(Some(value));
-                Ok(())
-            }
-            (b'c', Section::Audio) => {
-                self.audio_connection = self.audio_connection.or(Some(value));
-                Ok(())
-            }
-            (b'a', Section::Session | Section::Audio) => self.attribute(value),
-            _ => Ok(()),
-        }
-    }
+/// A description up to the port of its audio medium, for those who know what the rest meant before; [`Session`] is all of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Head<'a> {
+    text: &'a [u8],
+    /// The value of the `c=` of the session.
+    connection: Option<&'a [u8]>,
+    /// Of the session.
+    attributes: Attributes,
+    /// Where the line of the medium starts.
+    media_at: usize,
+    port: u16,
+    /// What follows the port.
+    tail: &'a [u8],
+}
 
-    /// The first audio medium counts; any other is passed over.
-    fn media(&mut self, value: &'a [u8]) -> Result<(), Fault> {
-        let (kind, rest) = scan::word(value);
-        if kind != b"audio" || self.media.is_some() {
-            self.other_media = true;
-            self.section = Section::OtherMedia;
-            return Ok(());
+impl<'a> Head<'a> {
+    /// Reads a description up to there.
+    pub fn parse(text: &'a [u8]) -> Result<Head<'a>, Refusal> {
+        if text.len() > usize::from(u16::MAX) {
+            return Err(Refusal::new(Fault::SdpLine, usize::from(u16::MAX)));
         }
-        self.section = Section::Audio;
-        self.media = Some(value);
-        let (port, rest) = scan::word(rest);
-        let (transport, formats) = scan::word(rest);
-        // `port/count` announces further ports, which we do not use.
-        let (port, count) = match port.iter().position(|&b| b == b'/') {
-            Some(slash) => (&port[..slash], &port[slash + 1..]),
-            None => (port, &b"1"[..]),
-        };
-        let number = scan::decimal(port, 5).and_then(|port| u16::try_from(port).ok());
-        self.session.port = number.filter(|_| scan::decimal(count, 5).is_some()).ok_or(Fault::SdpMedia)?;
-        self.local_transport = match transport {
-            b"RTP/AVP" => false,
-            b"LOCAL" => true,
-            b"" => return Err(Fault::SdpMedia),
-            _ => return Err(Fault::SdpTransport),
-        };
-        self.formats(formats)
-    }
-
-    fn formats(&mut self, mut rest: &'a [u8]) -> Result<(), Fault> {
-        if rest.is_empty() {
-            return Err(Fault::SdpMedia);
+        let mut lines = Lines::new(text);
+        match lines.next().unwrap_or_default().strip_prefix(b"v=") {
+            Some(b"0") => {}
+            Some(version) if scan::decimal(version, 9).is_some() => return Err(Refusal::new(Fault::SdpVersion, 2)),
+            _ => return Err(Refusal::new(Fault::SdpVersionMissing, 0)),
         }
-        while !rest.is_empty() {
-            let payload_type;
-            (payload_type, rest) = payload_type_and_rest(rest).ok_or(Fault::SdpMedia)?;
-            let place = self.places.get_mut(usize::from(payload_type)).ok_or(Fault::SdpMedia)?;
-            if *place == 0
-                && let Some(slot) = self.session.slots.get_mut(usize::from(self.session.count))
-            {
-                slot.payload_type = payload_type;
-                self.session.count += 1;
-                *place = self.session.count;
+        let (mut connection, mut attributes, mut other_media) = (None, Attributes::default(), false);
+        for line in lines.take_while(|line| !line.is_empty()) {
+            let refuse = |fault| Refusal::new(fault, scan::offset_in(text, line));
+            match line {
+                [b'm', b'=', value @ ..] => match scan::word(value) {
+                    // The first audio medium counts; any other is passed over.
+                    (b"audio", rest) => {
+                        let (number, _) = scan::word(rest);
+                        let port = port(number).ok_or_else(|| refuse(Fault::SdpMedia))?;
+                        let tail_at = scan::offset_in(text, number) + number.len();
+                        let tail = text.get(tail_at..).unwrap_or_default();
+                        return Ok(Head { text, connection, attributes, media_at: scan::offset_in(text, line), port, tail });
+                    }
+                    _ => other_media = true,
+                },
+                [b'c', b'=', value @ ..] if !other_media => connection = connection.or(Some(value)),
+                [b'a', b'=', value @ ..] if !other_media => attributes.read(value).map_err(refuse)?,
+                [b'a'..=b'z', b'=', ..] => {}
+                _ => return Err(refuse(Fault::SdpLine)),
             }
         }
-        Ok(())
+        let fault = if other_media { Fault::SdpAudioMissing } else { Fault::SdpMediaMissing };
+        Err(Refusal::new(fault, text.len()))
     }
 
-    #[inline]
-    fn slot(&mut self, payload_type: u8) -> Option<&mut Slot> {
-        let place = *self.places.get(usize::from(payload_type))?;
-        self.session.slots.get_mut(usize::from(place).checked_sub(1)?)
+    /// The port.
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
-    fn attribute(&mut self, value: &'a [u8]) -> Result<(), Fault> {
-        if let Some(argument) = value.strip_prefix(b"rtpmap:") {
-            self.map(scan::trim_start(argument), true);
-        } else if let Some(argument) = value.strip_prefix(b"fmtp:") {
-            self.map(scan::trim_start(argument), false);
-        } else if let Some(argument) = value.strip_prefix(b"ptime:") {
-            self.session.ptime_ms = milliseconds(argument);
-        } else if let Some(argument) = value.strip_prefix(b"maxptime:") {
-            self.session.maxptime_ms = milliseconds(argument);
-        } else if let Some(direction) = Direction::parse(value) {
-            // What an attribute of the medium says comes later and wins over one of the session.
-            self.session.direction = direction;
-        } else if let Some((name, argument)) = value.split_at_checked(LOCAL_CONNECTION.len())
-            && name.eq_ignore_ascii_case(LOCAL_CONNECTION)
-        {
-            self.session.local_connection = Some(HexId::parse(scan::trim(argument)).ok_or(Fault::SdpLocalConnection)?);
-        }
-        Ok(())
+    /// What follows the port, for [`Media::parse`]: the same in most descriptions of one writer.
+    pub fn tail(&self) -> &'a [u8] {
+        self.tail
     }
 
-    /// `payload-type text`; one for a payload type that was not announced is ignored.
-    fn map(&mut self, argument: &[u8], encoding: bool) {
-        let Some((payload_type, text)) = payload_type_and_rest(argument) else {
-            return;
-        };
-        let span = Span::of_part(self.text, text);
-        let Some(slot) = self.slot(payload_type) else {
-            return;
-        };
-        if encoding {
-            slot.encoding = span;
-        } else {
-            slot.parameters = span;
-        }
-    }
-
-    fn finish(mut self) -> Result<Session<'a>, Refusal> {
-        let Some(media) = self.media else {
-            let fault = if self.other_media { Fault::SdpAudioMissing } else { Fault::SdpMediaMissing };
-            return Err(Refusal::new(fault, self.text.len()));
-        };
-        let connection = self.audio_connection.or(self.session_connection);
-        let connection = connection.ok_or(Refusal::new(Fault::SdpConnectionMissing, scan::offset_in(self.text, media)))?;
+    /// Where media is received; `media` is what [`Head::tail`] means.
+    pub fn address(&self, media: &Media) -> Result<Address<'a>, Refusal> {
+        let connection = media.connection(self.tail).or(self.connection);
+        let connection = connection.ok_or(Refusal::new(Fault::SdpConnectionMissing, self.media_at + 2))?;
         let at = scan::offset_in(self.text, connection);
-        self.session.address = parse_address(connection).map_err(|fault| Refusal::new(fault, at))?;
+        let address = parse_address(connection).map_err(|fault| Refusal::new(fault, at))?;
         // The LOCAL address and the LOCAL transport go together (G-SDP-05).
-        if matches!(self.session.address, Address::Local(_)) != self.local_transport {
+        if matches!(address, Address::Local(_)) != media.is_local() {
             return Err(Refusal::new(Fault::SdpConnection, at));
         }
-        Ok(self.session)
+        Ok(address)
+    }
+
+    /// The connection that the LOCAL form describes.
+    pub fn local_connection(&self, media: &Media) -> Option<HexId> {
+        media.attributes().over(self.attributes).local_connection
     }
 }
 
-/// A payload type, 0..=127, at the start of `text`, and what follows it behind blanks.
-#[inline]
-fn payload_type_and_rest(text: &[u8]) -> Option<(u8, &[u8])> {
-    let (number, rest) = scan::leading_decimal(text, 3).filter(|&(number, _)| number <= 127)?;
-    let behind = scan::trim_start(rest);
-    (rest.is_empty() || behind.len() < rest.len()).then_some((number as u8, behind))
+/// A port; `port/count` announces further ones, which we do not use.
+fn port(text: &[u8]) -> Option<u16> {
+    let port = match text.iter().position(|&b| b == b'/') {
+        Some(slash) => scan::decimal(&text[slash + 1..], 5).and(text.get(..slash))?,
+        None => text,
+    };
+    scan::decimal(port, 5).and_then(|port| u16::try_from(port).ok())
 }
 
 /// The value of a `c=` line.
@@ -366,32 +176,10 @@ fn parse_address(value: &[u8]) -> Result<Address<'_>, Fault> {
     })
 }
 
-/// `name/clock[/channels]`.
-fn parse_encoding(text: &[u8]) -> Option<Encoding<'_>> {
-    let slash = text.iter().position(|&b| b == b'/' || !b.is_ascii_graphic()).filter(|&slash| slash > 0)?;
-    let (name, rest) = text.split_at(slash);
-    // By far the most frequent clock.
-    if rest == b"/8000" {
-        return Some(Encoding { name, clock_rate: 8000, channels: 1 });
-    }
-    let (clock_rate, rest) = scan::leading_decimal(rest.strip_prefix(b"/")?, 9).filter(|&(rate, _)| rate > 0)?;
-    let channels = match rest {
-        [] => 1,
-        [b'/', channels @ ..] => u8::try_from(scan::decimal(channels, 3)?).ok().filter(|&n| n > 0)?,
-        _ => return None,
-    };
-    Some(Encoding { name, clock_rate, channels })
-}
-
-/// Whole milliseconds; a fraction is cut off, anything else ignored.
-fn milliseconds(text: &[u8]) -> Option<u16> {
-    let whole = text.split(|&b| b == b'.').next()?;
-    scan::decimal(scan::trim(whole), 5).and_then(|ms| u16::try_from(ms).ok()).filter(|&ms| ms > 0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proto::codec::sdp::{Encoding, FORMATS_MAX, Format, static_encoding};
     use std::net::{Ipv4Addr, Ipv6Addr};
 
     fn parse(text: &str) -> Result<Session<'_>, Fault> {
@@ -480,6 +268,23 @@ mod tests {
         }
         let text = with("m=audio 40000");
         assert_eq!(Session::parse(text.as_bytes()).unwrap_err().offset, text.find("m=").unwrap());
+    }
+
+    #[test]
+    fn what_follows_the_port_means_the_same_in_another_description() {
+        let tail = " RTP/AVP 8 101\r\na=rtpmap:101 telephone-event/8000\r\na=fmtp:101 0-15\r\n";
+        for own in ["", "c=IN IP4 203.0.113.7\r\n", "c=\r\n", "c=LOCAL EPN a\r\n"] {
+            let tail = format!("{tail}{own}");
+            let first = with(&format!("m=audio 40000{tail}"));
+            let media = Media::parse(Head::parse(first.as_bytes()).unwrap().tail()).unwrap();
+            let second = format!("v=0\r\nc=IN IP4 198.51.100.2\r\na=ptime:30\r\nm=image 5 udptl t38\r\nm=audio 50002{tail}");
+            let (head, session) = (Head::parse(second.as_bytes()).unwrap(), Session::parse(second.as_bytes()));
+            assert_eq!((head.port(), head.tail()), (50002, tail.as_bytes()));
+            assert_eq!(head.address(&media), session.as_ref().map(|session| session.address).map_err(|refusal| *refusal), "{own}");
+            if let Ok(session) = session {
+                assert!(media.formats(head.tail()).eq(session.formats()) && session.formats().count() == 2);
+            }
+        }
     }
 
     #[test]
