@@ -211,4 +211,6 @@ pub enum ToNode {
     Differ(Vec<u8>),
     /// The central authority is alive.
     Heartbeat,
+    /// An operator wants the node to tell all again (R47).
+    Resync,
 }

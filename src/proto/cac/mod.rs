@@ -7,6 +7,7 @@
 //! - [`ledger`]: the set of admitted calls, with counts that are derived from it and stand nowhere else;
 //! - [`authority`]: decides over one ledger: the same code whether it answers one gateway or a cluster of them;
 //! - [`message`], [`node`] and [`central`]: what a gateway (SC) and the central node (CS) say to each other, and their machines;
+//! - [`wire`]: the same in octets;
 //! - [`share`]: how several cores of one gateway use one limit without asking each other for every call.
 //!
 //! Nothing here knows MGCP, an endpoint or a socket.
@@ -23,6 +24,7 @@ pub mod prefix;
 pub mod scope;
 pub mod share;
 pub mod threshold;
+pub mod wire;
 
 #[cfg(test)]
 mod world;

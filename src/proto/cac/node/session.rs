@@ -9,6 +9,8 @@ use std::time::Duration;
 
 /// Calls in one chunk of a sync (R30).
 const CHUNK: usize = 512;
+/// Chunks of a sync that may be sent before the central node allows more, when it did not say how many.
+const RESYNC_CREDIT: u32 = 16;
 /// How long a hello, or the next step of a sync, is waited for.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The first pause between two attempts, doubled each time up to the last.
@@ -164,6 +166,11 @@ impl Node {
             ToNode::SyncResult { generation, ok } => self.sync_over(now, generation, ok),
             ToNode::Differ(buckets) => self.tell_buckets(&buckets),
             ToNode::Heartbeat => {}
+            ToNode::Resync => {
+                if self.is_in_sync() {
+                    self.sync_begin(now, RESYNC_CREDIT);
+                }
+            }
         }
     }
 
