@@ -200,6 +200,7 @@ fn serve(kind: Kind, clock: Clock, variant: Variant, ready: &dyn Fn(SocketAddr),
     let transport = Counting { inner: transport, past_the_kernel, idle: 0, idle_turns: idle_turns.clone(), stop: stop.clone(), control };
     ready(address);
     let core_loop = CoreLoop {
+        link: None,
         core: lone.into_core(),
         transport: Box::new(transport),
         table,

@@ -1,15 +1,28 @@
 //! `show cac` as text: the scopes, then why calls were refused.
 
 use super::table::Table;
-use tollgate::host::control::view::{Admission, ScopeRow};
+use tollgate::host::control::view::{Admission, DenialRow, ScopeRow};
 
 /// The tables.
 pub fn text(admission: &Admission) -> String {
     if admission.scopes.rows.is_empty() {
         return "nothing is limited: there is no such [[scope]], or cac.mode is \"off\"\n".into();
     }
+    let link = admission.link.as_ref().map_or(String::new(), super::cluster::link);
+    format!(
+        "{link}{}{}",
+        scopes(&admission.scopes.rows),
+        match denials(&admission.denials) {
+            text if text.is_empty() => text,
+            text => format!("\n{text}"),
+        }
+    )
+}
+
+/// A table of scopes.
+pub fn scopes(rows: &[ScopeRow]) -> String {
     let mut table = Table::new(&["SCOPE", "KIND", "POOL", "CALLS", "IN", "OUT", "KBIT/S", "PRIORITY", "EMERGENCY", "REFUSED"]);
-    for row in &admission.scopes.rows {
+    for row in rows {
         table.row([
             row.name.clone(),
             row.kind.clone(),
@@ -23,8 +36,16 @@ pub fn text(admission: &Admission) -> String {
             refused(row),
         ]);
     }
+    table.to_string()
+}
+
+/// A table of refusals; nothing when there is none.
+pub fn denials(rows: &[DenialRow]) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
     let mut denials = Table::new(&["REFUSED", "ENDPOINT", "CALL", "WAY", "CLASS", "KBIT/S", "SCOPE", "WHY", "IN USE"]);
-    for row in &admission.denials {
+    for row in rows {
         denials.row([
             format!("{} s ago", row.age_s),
             row.endpoint.clone(),
@@ -37,8 +58,7 @@ pub fn text(admission: &Admission) -> String {
             of(row.used, Some(row.limit)),
         ]);
     }
-    let denials = if admission.denials.is_empty() { String::new() } else { format!("\n{denials}") };
-    format!("{table}{denials}")
+    denials.to_string()
 }
 
 /// `5/10`, or `5` without a limit.

@@ -2,6 +2,7 @@
 
 mod admission;
 mod ask;
+mod cluster;
 mod far;
 mod pcapng;
 mod render;
@@ -16,8 +17,9 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use tollgate::config::{self, Config, CpuFacts};
-use tollgate::host::control::protocol::{Behaviour, Echo, Far, How, Request, Sim, What};
+use tollgate::config::{self, CacMode, Config, CpuFacts};
+use tollgate::host::cluster::keys as cluster_keys;
+use tollgate::host::control::protocol::{Behaviour, CacOrder, Echo, Far, How, Request, Sim, What};
 use tollgate::host::control::{log, socket};
 use tollgate::host::{self, cpu};
 use tollgate::load;
@@ -100,6 +102,17 @@ enum Verb {
         /// Take them again.
         #[arg(long)]
         off: bool,
+    },
+    /// Run the central node of a cluster (a tuning file with cac.mode = "central"), or order it something.
+    Cac {
+        /// An order to a running one; without, run it.
+        #[command(subcommand)]
+        order: Option<CacOrder>,
+    },
+    /// Write a new pair of keys for a cluster into a file, and print the public one.
+    CacKey {
+        /// The file, which must not be there yet.
+        file: PathBuf,
     },
     /// Order something of simulated cards.
     #[command(subcommand)]
@@ -211,6 +224,8 @@ pub fn main() -> ExitCode {
         Verb::Run => report(run(path, cli.socket, cli.log)),
         Verb::Check { file, cpus } => report(check(&file, cpus.as_deref())),
         Verb::Load(arguments) => report(load::run(arguments, Arc::new(far::Operator::new(path, cli.socket)))),
+        Verb::Cac { order: None } => report(run_central(path, cli.socket, cli.log)),
+        Verb::CacKey { file } => report(cluster_keys::make(&file).and_then(|public| print(&public)).map(|()| ExitCode::SUCCESS)),
         Verb::Nic(arguments) => report(host::nic::run(&arguments, &mut std::io::stdout())),
         Verb::Show { what, history: true, .. } if what != What::Span => {
             report(Err(anyhow!("--history is of one facility: show span NAME")))
@@ -264,7 +279,10 @@ fn order(verb: Verb) -> Request {
         Verb::Sim(SimVerb::Stall { core, ms }) => Request::Sim(Sim::Stall { core, ms }),
         Verb::Show { what, name, state, .. } => Request::Show { what, name, state },
         Verb::Trace(arguments) => arguments.request(),
-        Verb::Run | Verb::Check { .. } | Verb::Load(_) | Verb::Nic(_) => unreachable!("done by main"),
+        Verb::Cac { order: Some(order) } => Request::Cac(order),
+        Verb::Run | Verb::Check { .. } | Verb::Load(_) | Verb::Nic(_) | Verb::Cac { order: None } | Verb::CacKey { .. } => {
+            unreachable!("done by main")
+        }
     }
 }
 
@@ -272,10 +290,22 @@ fn far(endpoint: String, order: Far) -> Request {
     Request::Sim(Sim::Far { endpoint, order })
 }
 
-fn run(path: Option<&Path>, socket: Option<PathBuf>, log: Option<String>) -> anyhow::Result<ExitCode> {
+fn read_and_log(path: Option<&Path>, log: Option<String>) -> anyhow::Result<Config> {
     let config = read(path)?;
     let given = log.or_else(|| std::env::var("RUST_LOG").ok().filter(|filter| !filter.is_empty()));
     log::start(given.as_deref(), &config.log.level)?;
+    Ok(config)
+}
+
+fn run_central(path: Option<&Path>, socket: Option<PathBuf>, log: Option<String>) -> anyhow::Result<ExitCode> {
+    host::cluster::central::run(read_and_log(path, log)?, path.map(Path::to_owned), socket)
+}
+
+fn run(path: Option<&Path>, socket: Option<PathBuf>, log: Option<String>) -> anyhow::Result<ExitCode> {
+    let config = read_and_log(path, log)?;
+    if config.cac.mode == CacMode::Central {
+        return Err(anyhow!("cac.mode is \"central\": this is the file of a central node, which `tollgate cac` runs"));
+    }
     host::run::run(config, path.map(Path::to_owned), socket)
 }
 
@@ -285,6 +315,13 @@ fn check(file: &Path, cpus: Option<&str>) -> anyhow::Result<ExitCode> {
         None => cpu::allowed(),
     };
     let facts: CpuFacts = cpus.into_iter().map(|cpu| (cpu.id, cpu.node)).collect();
+    if let Ok(config) = Config::load(file)
+        && config.cac.mode == CacMode::Central
+    {
+        let (scopes, nodes) = (config.scopes.len(), config.cac.nodes.len());
+        print(&format!("a central node of admission: {scopes} scopes, {nodes} gateways expected"))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     match config::check_file(file, &facts) {
         Ok((_, plan)) => {
             print(&plan.to_string())?;
@@ -378,11 +415,15 @@ mod tests {
             ("tollgate sim far x no-answer", far("x".into(), Far::Behave { behaviour: Behaviour::NoAnswer })),
             ("tollgate sim far * hangs", Request::Sim(Sim::Behave { behaviour: Behaviour::Hangs })),
             ("tollgate sim echo x stuck", far("x".into(), Far::Echo { echo: Echo::Stuck })),
+            ("tollgate cac drain 2 --off", Request::Cac(CacOrder::Drain { node: 2, off: true })),
+            ("tollgate cac forget 2", Request::Cac(CacOrder::Forget { node: 2 })),
+            ("tollgate cac resync", Request::Cac(CacOrder::Resync { node: None })),
+            ("tollgate cac dry-run", Request::Cac(CacOrder::DryRun { off: false })),
             ("tollgate sim loss 100", Request::Sim(Sim::Loss { ppm: 100 })),
         ] {
             assert_eq!(request(line), Ok(expected), "{line}");
         }
-        for what in ["cores", "spans", "alarms", "endpoints", "connections", "agents", "transactions", "cac", "counters"] {
+        for what in ["cores", "spans", "alarms", "endpoints", "connections", "agents", "transactions", "cac", "ccbs", "counters"] {
             assert!(request(&format!("tollgate show {what}")).is_ok(), "{what}");
         }
         for bad in

@@ -1,7 +1,7 @@
 //! Answers as text: a line on the gateway, then tables, or one page on one endpoint.
 
-use super::span;
 use super::table::Table;
+use super::{cluster, span};
 use std::fmt::Write;
 use tollgate::host::control::protocol::Response;
 use tollgate::host::control::view::{
@@ -25,6 +25,8 @@ pub fn text(response: &Response, history: bool) -> String {
         Body::Agents(list) => list_text(list, "agent", &agents(&list.rows)),
         Body::Transactions(transactions) => self::transactions(transactions),
         Body::Cac(admission) => super::admission::text(admission),
+        Body::Cluster(view) => cluster::central(view),
+        Body::Ccbs(list) => list_text(list, "leg", &cluster::ccbs(&list.rows)),
         Body::Counters(counters) => self::counters(counters),
         Body::Done(words) => return format!("{words}\n"),
         Body::Reload(reload) => return self::reload(reload),

@@ -1,11 +1,12 @@
 //! Admission control: from `[[scope]]` tables to the scopes and limits of the machines.
 
+use super::cluster;
 use super::defaults::{Cac, ScopeEntry};
 use super::file::{Findings, Raw};
-use super::types::{CacMode, CallClass, CallDirection, CallSide, ScopeKind, SpanKind};
+use super::types::{CacMode, CallClass, CallDirection, CallSide, Disconnected, ScopeKind, SpanKind};
 use super::valid::{Config, Span};
 use crate::proto::base::EndpointIndex;
-use crate::proto::cac::{Class, Direction, Kind, Limits, Prefix, Rate, Scope, ScopeError, ScopeId, Tree, UNLIMITED};
+use crate::proto::cac::{Class, Direction, Kind, Limits, Policy, Prefix, Rate, Scope, ScopeError, ScopeId, Tree, UNLIMITED};
 use crate::proto::trunk::{Cursor, FacilityKind, FacilityPlan, Topology};
 
 impl Cac {
@@ -26,6 +27,22 @@ pub fn tree(config: &Config) -> Option<Tree> {
 /// What each of them allows.
 pub fn limits(config: &Config) -> Vec<Limits> {
     if config.cac.limits(&config.scopes) { config.scopes.iter().map(limits_of).collect() } else { Vec::new() }
+}
+
+/// What cores are told that each of them allows: nothing in a cluster, where the central node has the limits.
+pub fn limits_of_cores(config: &Config) -> Vec<Limits> {
+    if config.cac.mode == CacMode::Cluster { vec![Limits::default(); config.scopes.len()] } else { limits(config) }
+}
+
+/// What each scope's rule is while the central node of a cluster cannot be reached.
+pub fn policies(config: &Config) -> Vec<Policy> {
+    let policy = |word: Disconnected| match word {
+        Disconnected::Open => Policy::Open,
+        Disconnected::HoldLast => Policy::HoldLast,
+        Disconnected::Share => Policy::Share,
+        Disconnected::Closed => Policy::Closed,
+    };
+    config.scopes.iter().map(|scope| policy(scope.disconnected.fixed().copied().unwrap_or(config.cac.disconnected))).collect()
 }
 
 /// The trunk group of each endpoint, or what cannot be one: the place of the scope, the member, and why.
@@ -110,11 +127,10 @@ fn limits_of(entry: &ScopeEntry) -> Limits {
 
 /// Reports what scopes must not be to each other, and to the spans.
 pub(super) fn check(raw: &Raw, spans: &[Span], findings: &mut Findings<'_>) {
-    if raw.cac.mode == CacMode::Cluster {
-        findings.cross("cac.mode", &[], &raw.cac.mode, "must be \"off\" or \"local\": one count over several gateways is not there yet");
-    }
+    let (is_central, in_cluster) = (raw.cac.mode == CacMode::Central, raw.cac.mode == CacMode::Cluster);
+    cluster::check(raw, findings);
     for (place, (path, entry)) in raw.scopes.iter().enumerate() {
-        check_one(path, entry, findings);
+        check_one(path, entry, is_central || in_cluster, findings);
         if raw.scopes.iter().take(place).any(|(_, other)| other.name == entry.name) {
             findings.cross(&format!("{path}.name"), &[], &entry.name, "must differ from the names of the scopes before it");
         }
@@ -129,7 +145,7 @@ pub(super) fn check(raw: &Raw, spans: &[Span], findings: &mut Findings<'_>) {
         // Names are compared above.
         Err(ScopeError::NameTaken(_) | ScopeError::TooMany) | Ok(_) => {}
     }
-    if findings.any_fault_below("span") {
+    if is_central || findings.any_fault_below("span") {
         return;
     }
     if let Some(topology) = topology(spans)
@@ -140,11 +156,12 @@ pub(super) fn check(raw: &Raw, spans: &[Span], findings: &mut Findings<'_>) {
     }
 }
 
-fn check_one(path: &str, entry: &ScopeEntry, findings: &mut Findings<'_>) {
+fn check_one(path: &str, entry: &ScopeEntry, elsewhere: bool, findings: &mut Findings<'_>) {
     let key = |setting: &str| format!("{path}.{setting}");
     let is_group = entry.kind == ScopeKind::TrunkGroup;
     let has_prefixes = matches!(entry.kind, ScopeKind::Zone | ScopeKind::Peer);
-    if is_group == entry.members.is_empty() {
+    // In a cluster the channels of a trunk group may all be at other gateways.
+    if is_group == entry.members.is_empty() && !(is_group && elsewhere) {
         let problem =
             if is_group { "must name channels: a trunk group has some" } else { "must be empty: only a trunk group has channels" };
         findings.cross(&key("members"), &[&key("kind")], &entry.members, problem);
@@ -227,9 +244,6 @@ mod tests {
         refused(&format!("{NORTH}clear_percent = 90\n"), "scope[1].clear_percent", "below warn_percent");
         refused(&format!("{NORTH}calls = 5\nreserved_inbound = 6\n"), "scope[1].reserved_inbound", "at most calls");
         refused(&format!("{NORTH}calls = -1\n"), "scope[1].calls", "must be");
-        let cluster = EMBEDDED.replacen("mode = \"local\"", "mode = \"cluster\"", 1);
-        let errors = Config::parse(&cluster, "f").unwrap_err().to_string();
-        assert!(errors.contains("cac.mode") && errors.contains("not there yet"), "{errors}");
     }
 
     /// R21: limits change by a reload, what the scopes are does not.

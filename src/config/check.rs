@@ -8,7 +8,7 @@ use super::admission;
 use super::defaults::*;
 use super::file::{Findings, Raw};
 use super::plan::{CpuFacts, History, cpu_faults};
-use super::types::{Card, Direction, Law, RsipForm, Signalling, Sources, SpanKind, TransportKind};
+use super::types::{CacMode, Card, Direction, Law, RsipForm, Signalling, Sources, SpanKind, TransportKind};
 use super::valid::{Config, Layout, Span};
 use super::value::{Auto, Bytes, duration_text};
 
@@ -19,16 +19,8 @@ const PROPAGATION: Duration = Duration::from_secs(10);
 
 /// Checks everything against everything and reports to `findings`; the result is valid when nothing was found.
 pub(super) fn check(raw: Raw, facts: Option<&CpuFacts>, findings: &mut Findings<'_>) -> Config {
-    check_gateway(&raw, findings);
-    check_agents(&raw, findings);
-    check_timers(&raw, findings);
-    check_load_control(&raw.load_control, findings);
-    check_order(&raw, findings);
-    check_transport(&raw, findings);
-    check_media(&raw, findings);
-    check_limits(&raw, findings);
-    let spans = check_spans(&raw, findings);
-    check_cores(&raw.cores, &spans, facts, findings);
+    // The central node of a cluster has neither agents nor channels, and reads nothing else of its file.
+    let spans = if raw.cac.mode == CacMode::Central { Vec::new() } else { check_for_calls(&raw, facts, findings) };
     admission::check(&raw, &spans, findings);
     Config {
         gateway: raw.gateway,
@@ -50,6 +42,21 @@ pub(super) fn check(raw: Raw, facts: Option<&CpuFacts>, findings: &mut Findings<
         metrics: raw.metrics,
         log: raw.log,
     }
+}
+
+/// All but admission.
+fn check_for_calls(raw: &Raw, facts: Option<&CpuFacts>, findings: &mut Findings<'_>) -> Vec<Span> {
+    check_gateway(raw, findings);
+    check_agents(raw, findings);
+    check_timers(raw, findings);
+    check_load_control(&raw.load_control, findings);
+    check_order(raw, findings);
+    check_transport(raw, findings);
+    check_media(raw, findings);
+    check_limits(raw, findings);
+    let spans = check_spans(raw, findings);
+    check_cores(&raw.cores, &spans, facts, findings);
+    spans
 }
 
 fn check_gateway(raw: &Raw, findings: &mut Findings<'_>) {

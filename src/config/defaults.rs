@@ -424,8 +424,36 @@ register! {
     /// Call admission control: whether there is room for a call before it takes a channel.
     Cac = "cac" {
         /// `"local"`: the gateway decides by the limits of its `[[scope]]` tables; without any nothing is limited and nothing is spent.
-        /// `"off"`: the tables are there and do nothing. `"cluster"`, one count over several gateways, is not there yet and refused.
+        /// `"off"`: the tables are there and do nothing. `"cluster"`: the central node at `cs` decides, for all its gateways together.
+        /// `"central"`: this is the file of that node (`tollgate cac`).
         mode: CacMode = (CacMode::Local) in (); restart
+        /// In a cluster: the number of this gateway node; each has its own. 0 is none.
+        node: u32 = 0 in 0..=65535; restart
+        /// In a cluster: where the central node listens. One, for now: a pair of them is refused.
+        cs: Vec<SocketAddr> = (Vec::new()) in (0..=4, DefaultPort(2428)); restart
+        /// Of the central node: where it listens (TCP, ZeroMQ).
+        listen: Vec<SocketAddr> = (Vec::new()) in (0..=4, DefaultPort(2428)); restart
+        /// The gateway nodes of the cluster. The central node grants nothing after its start until they have told what is up, or
+        /// `learn_for` is over. A gateway only counts them, for `"share"`.
+        nodes: Vec<u32> = (Vec::new()) in (0..=1024, 1..=65535); restart
+        /// In a cluster: what a gateway does with new calls while the central node cannot be reached. `"open"` takes all and tells
+        /// afterwards; `"hold-last"` replaces calls that end, one for one, and the central node keeps counting the calls of a node it
+        /// lost; `"share"` takes an equal part of each limit; `"closed"` none. Emergency calls pass. The same at all nodes.
+        disconnected: Disconnected = (Disconnected::Open) in (); restart
+        /// Of the central node: how long the calls of a gateway that was lost go on counting. With `"hold-last"` they do for ten minutes
+        /// at least, or until an operator says the node is dead.
+        forget_after: Duration = (seconds(30)) in seconds(1)..=seconds(600); restart
+        /// Of the central node: how long after its start it waits for `nodes` to tell what is up, at most.
+        learn_for: Duration = (seconds(10)) in seconds(1)..=seconds(60); restart
+        /// In a cluster: the file with the secret key (CURVE, 40 characters, as `tollgate cac-key` prints it). `"off"`: nothing is encrypted
+        /// and nobody proves who he is, which is refused beyond loopback unless `plain`.
+        secret_key: Option<PathBuf> = (None) in (); restart
+        /// Of a gateway with `secret_key`: the public key of the central node.
+        cs_key: Option<String> = (None) in &CURVE_KEY; restart
+        /// Of the central node with `secret_key`: the public keys of `nodes`, in their order. A node is who its key says.
+        node_keys: Vec<String> = (Vec::new()) in (0..=1024, &CURVE_KEY); restart
+        /// Whether a cluster may talk without keys beyond loopback: only on a network that nobody else can reach.
+        plain: bool = false in (); restart
     }
 
     /// What calls count in, one table each: a trunk group (channels that lead to the same place), a pool that trunk groups share, a zone
@@ -479,6 +507,8 @@ register! {
         emergency_extra: u32 = 0 in 0..=40_000; reload
         /// Whether emergency calls are limited at all.
         emergency_limited: bool = false in (); reload
+        /// In a cluster: `cac.disconnected` for this scope; `"auto"`: the same as there.
+        disconnected: Auto<Disconnected> = (Auto::Auto) in (); restart
         /// A warning stands from so many percent of a limit on, down to `clear_percent`.
         warn_percent: Option<u32> = (Some(80)) in 1..=100; reload
         /// See `warn_percent`.
@@ -516,6 +546,8 @@ static DOMAIN: TextRule =
 static MEMBER: TextRule =
     TextRule { allowed: "the name of an endpoint, or one with `*`, such as `ds/ds1-1/*`, of 1..=255 octets", accepts: is_member };
 
+static CURVE_KEY: TextRule = TextRule { allowed: "a key of 40 printable characters (Z85)", accepts: is_curve_key };
+
 static PREFIX: TextRule =
     TextRule { allowed: "an address, or one with the number of bits that count, such as `10.1.0.0/16`", accepts: is_prefix };
 
@@ -530,6 +562,11 @@ static LOG_FILTER: TextRule =
 
 fn is_member(text: &str) -> bool {
     (1..=255).contains(&text.len()) && text.bytes().all(|octet| octet.is_ascii_graphic() && octet != b'$')
+}
+
+/// The alphabet of Z85 (ZeroMQ RFC 32).
+fn is_curve_key(text: &str) -> bool {
+    text.len() == 40 && text.bytes().all(|octet| octet.is_ascii_alphanumeric() || b".-:+=^!/*?&<>()[]{}@%$#".contains(&octet))
 }
 
 fn is_prefix(text: &str) -> bool {

@@ -8,6 +8,7 @@
 
 mod admission;
 mod check;
+mod cluster;
 mod defaults;
 mod diff;
 mod document;
@@ -21,7 +22,7 @@ mod value;
 
 use std::path::Path;
 
-pub use admission::{groups, limits, tree};
+pub use admission::{groups, limits, limits_of_cores, policies, tree};
 pub use check::unfit as unfit_address;
 pub use defaults::{
     Agent, CORES_MAX, Cac, Cas, Cores, Dns, Gateway, Limits, LoadControl, Log, Metrics, Operator, Overload, ScopeEntry, SimCard, Timers,

@@ -384,6 +384,9 @@ fn notes(config: &Config, facts: &CpuFacts, cores: &[CorePlan]) -> Vec<String> {
         if connections > u64::from(pairs) {
             notes.push(format!("cards.sim.media_ports has room for {pairs} connections at once, limits for {connections}"));
         }
+        for agent in config.agents.iter().filter(|agent| agent.admission_code.is_some_and(|code| code >= 500)) {
+            notes.push(format!("agent {}: admission_code is 500 or more: many agents take an endpoint out of use for that", agent.name));
+        }
     }
     notes
 }

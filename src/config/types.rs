@@ -18,6 +18,20 @@ words! {
         Local = "local",
         /// A central node for several gateways.
         Cluster = "cluster",
+        /// This is that node.
+        Central = "central",
+    }
+
+    /// What becomes of new calls while the central node cannot be reached.
+    Disconnected {
+        /// All are taken.
+        Open = "open",
+        /// As many as there were.
+        HoldLast = "hold-last",
+        /// An equal part of the limit.
+        Share = "share",
+        /// None.
+        Closed = "closed",
     }
 
     /// What calls count in.

@@ -1,6 +1,7 @@
 //! From a configuration to running cores: plan, settings, sockets, frames, rings, threads.
 
 use super::clock::Clock;
+use super::cluster::gateway::Cluster;
 use super::core_loop::{CoreLoop, Exit, Outbox, Spin, guard};
 use super::cores::{CorePort, Cores, Pulse, REQUESTS};
 use super::dns::fit;
@@ -13,8 +14,8 @@ use super::transport::xdp::{Bypass, BypassSettings, Seat, SourceList, umem};
 use super::transport::{Choice, Kind, SocketSettings, TransportSettings, Wanted, bind, explain_bind};
 use super::{cpu, entropy, ring};
 use crate::config::{
-    self, BusyPoll, Config, CpuFacts, Descriptions, Duplicates, RestartPending, Role, RsipForm, Sources, SpanKind, Steering, TransportKind,
-    UnknownOptions,
+    self, BusyPoll, CacMode, Config, CpuFacts, Descriptions, Duplicates, RestartPending, Role, RsipForm, Sources, SpanKind, Steering,
+    TransportKind, UnknownOptions,
 };
 use crate::proto::aggregate::{Forms, Widest};
 use crate::proto::base::{CoreId, Counters, Time};
@@ -59,6 +60,8 @@ pub struct Gateway {
     pub steered: Steered,
     /// With `xdp`: what its cores share.
     pub bypass: Option<Arc<Bypass>>,
+    /// In a cluster: the link to the central node.
+    pub cluster: Option<Arc<Cluster>>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -106,6 +109,8 @@ impl Gateway {
         let (ready_sender, ready) = crossbeam::channel::bounded::<Result<CoreId>>(layout.cores.len());
         let (mut ports, mut threads) = (Vec::new(), Vec::new());
         let tap = Arc::new(Tap::default());
+        let (cluster, links) = Cluster::start(config, &parts.wakers, clock)?.unzip();
+        let mut links = links.into_iter().flatten();
         for core_plan in &layout.cores {
             let core = core_plan.core;
             let (inbox, control) = crossbeam::channel::bounded(REQUESTS);
@@ -122,6 +127,7 @@ impl Gateway {
             let (counters, inside, pulse) = (port.counters.clone(), port.inside.clone(), port.pulse.clone());
             ports.push(port);
             let part = parts.take(core, core_plan.role);
+            let link = links.next();
             let (plan, settings, ready, tap) = (plan.clone(), settings.clone(), ready_sender.clone(), tap.clone());
             // A shard has no sockets: its transport only sleeps, and io_uring has nothing to do without sockets.
             let kind = if core_plan.role == Role::Shard { Kind::Mmsg } else { transport.kind };
@@ -152,8 +158,24 @@ impl Gateway {
                         None => Exit::Sockets,
                     };
                     let _ = ready.send(Ok(core.id()));
-                    CoreLoop { core, transport, table, exit, kept, outboxes, inboxes, control, pulse, counters, inside, spin, clock, tap }
-                        .run();
+                    CoreLoop {
+                        core,
+                        transport,
+                        table,
+                        exit,
+                        kept,
+                        outboxes,
+                        inboxes,
+                        control,
+                        pulse,
+                        counters,
+                        inside,
+                        spin,
+                        clock,
+                        tap,
+                        link,
+                    }
+                    .run();
                 });
             };
             threads.push(thread.spawn(run).context("no thread for a core")?);
@@ -163,7 +185,7 @@ impl Gateway {
             ready.recv().map_err(|_| anyhow!("a core ended while it started"))??;
         }
         let bypass = bypass.map(Arc::new);
-        Ok(Gateway { cores: Arc::new(Cores { ports, plan, clock, tap }), clock, transport, steered, bypass, threads })
+        Ok(Gateway { cores: Arc::new(Cores { ports, plan, clock, tap }), clock, transport, steered, bypass, cluster, threads })
     }
 
     /// Ends every core that still goes round, and waits for them, but not for one that stands still: those that did not end in time,
@@ -524,7 +546,7 @@ pub(super) fn plan(config: &Config, layout: &config::Plan) -> Result<Plan> {
         Some(tree) => {
             let groups = config::groups(&topology, &config.scopes)
                 .map_err(|(scope, _, problem)| anyhow!("scope[{}].members: {problem}", scope + 1))?;
-            Some(Admission { tree, groups })
+            Some(Admission { tree, groups, cluster: config.cac.mode == CacMode::Cluster })
         }
         None => None,
     };
@@ -580,7 +602,7 @@ pub fn settings(config: &Config, known: &Known) -> Settings {
         },
         load_control: load_control(&config.load_control),
         overload: Levels { enter: config.overload.enter, exit: config.overload.leave },
-        admission: config::limits(config),
+        admission: config::limits_of_cores(config),
     }
 }
 

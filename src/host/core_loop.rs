@@ -5,6 +5,7 @@
 //! the loop blocks but `Transport::sleep`, and that only when a whole turn found nothing to do.
 
 use super::clock::Clock;
+use super::cluster::gateway::CoreLink;
 use super::cores::{Pulse, ToCore};
 use super::frame::{Datagram, FramePool, FrameTable, Meta};
 use super::inside::Inside;
@@ -103,6 +104,8 @@ pub struct CoreLoop {
     pub clock: Clock,
     /// Where copies of datagrams go when somebody traces.
     pub tap: Arc<Tap>,
+    /// In a cluster: the way to the node.
+    pub link: Option<CoreLink>,
 }
 
 impl CoreLoop {
@@ -193,7 +196,17 @@ impl CoreLoop {
             while let Some(report) = turn.out.transport.take_report() {
                 self.core.handle_unreachable(&mut turn, report.to, report.sent());
             }
+            if let Some(link) = &mut self.link {
+                for _ in 0..ENTRIES {
+                    let Some(message) = link.from.receive() else { break };
+                    worked = true;
+                    self.core.handle_node(&mut turn, message);
+                }
+            }
             self.core.handle_time(&mut turn);
+            if let Some(link) = &mut self.link {
+                worked |= send_to_node(&mut self.core, link);
+            }
             let lookups = self.core.take_lookups();
             if lookups != 0 {
                 self.pulse.lookups.fetch_or(lookups, Ordering::Relaxed);
@@ -218,11 +231,31 @@ impl CoreLoop {
             }
             let longest = if port.returning.is_empty() { SLEEP_MAX } else { RETURN_AGAIN };
             let timeout = deadline.since(now).min(longest);
-            let (inboxes, control) = (&self.inboxes, &self.control);
-            let mut idle = || control.is_empty() && inboxes.iter().all(|(_, inbox)| inbox.is_empty());
+            let (inboxes, control, link) = (&self.inboxes, &self.control, &self.link);
+            let mut idle = || {
+                let told = link.as_ref().is_none_or(|link| link.from.is_empty());
+                told && control.is_empty() && inboxes.iter().all(|(_, inbox)| inbox.is_empty())
+            };
             port.transport.sleep(Some(timeout), &mut idle);
         }
     }
+}
+
+/// Hands what the core has for the node of the cluster to its link; whether there was something.
+fn send_to_node(core: &mut Core, link: &mut CoreLink) -> bool {
+    let mut sent = false;
+    while let Some(message) = core.for_node() {
+        // A full ring: the link is behind, and gets the rest in a later turn.
+        if link.to.send(message).is_err() {
+            break;
+        }
+        core.sent_to_node();
+        sent = true;
+    }
+    if sent {
+        link.waker.wake();
+    }
+    sent
 }
 
 /// Notes the message that was handled since `start`, if it was one; the time now.

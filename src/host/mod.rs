@@ -4,6 +4,7 @@
 
 pub mod boot;
 pub mod clock;
+pub mod cluster;
 pub mod control;
 pub mod core_loop;
 pub mod cores;

@@ -31,8 +31,19 @@ pub fn run(config: Config, path: Option<PathBuf>, socket: Option<PathBuf>) -> Re
         steered => format!("{transport}, {steered}"),
     };
     let cores = gateway.cores.clone();
-    let setup =
-        Setup { cores, config: config.clone(), config_path: path, socket, facts, layout, settings: boot::settings, names, bypass, clock };
+    let setup = Setup {
+        cores,
+        config: config.clone(),
+        config_path: path,
+        socket,
+        facts,
+        layout,
+        settings: boot::settings,
+        names,
+        bypass,
+        cluster: gateway.cluster.clone(),
+        clock,
+    };
     let control = Control::new(setup)?;
     tracing::info!("{}", started(&config, &gateway, &transport));
     if let Err(error) = writeln!(std::io::stdout(), "{}", ready(&config, &gateway, &transport, &control)) {

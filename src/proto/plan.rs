@@ -53,6 +53,8 @@ pub struct Admission {
     pub tree: cac::Tree,
     /// By endpoint: its trunk group, [`cac::ScopeId::NONE`] where there is none.
     pub groups: Vec<cac::ScopeId>,
+    /// Whether each call is asked for at the node of a cluster ([`cac::asker`]). [`Settings::admission`] then limits nothing.
+    pub cluster: bool,
 }
 
 /// How a span starts.

@@ -30,7 +30,7 @@ fn limited(plan: &mut Plan, settings: &mut Settings, limits: [Limits; 5], change
     change(&mut scopes);
     let endpoints = plan.topology.len();
     let groups = (0..endpoints).map(|endpoint| if endpoint < endpoints / 2 { NORTH } else { SOUTH }).collect();
-    plan.admission = Some(Admission { tree: Tree::new(scopes).expect("a tree"), groups });
+    plan.admission = Some(Admission { tree: Tree::new(scopes).expect("a tree"), groups, cluster: false });
     settings.admission = limits.to_vec();
 }
 

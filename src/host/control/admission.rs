@@ -3,8 +3,9 @@
 use super::Gateway;
 use super::lists::pick;
 use super::names::{self, endpoint_name};
-use super::protocol::Failure;
+use super::protocol::{Failure, FailureKind};
 use super::view::{List, Row};
+use crate::host::cluster::view::{self as cluster, CcbRow, LinkView};
 use crate::proto::cac::{Amount, Amounts, Cause, Limits, ScopeId, UNLIMITED};
 use crate::proto::core::{AdmissionView, Answer, Ask, DenialView};
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,9 @@ pub struct Admission {
     pub scopes: List<ScopeRow>,
     /// The latest refusals, newest first.
     pub denials: Vec<DenialRow>,
+    /// In a cluster: the link to the central node. The uses above are this gateway's, the limits those of all.
+    #[serde(default)]
+    pub link: Option<LinkView>,
 }
 
 /// One scope: what is in use of it.
@@ -55,6 +59,9 @@ pub struct ScopeRow {
     pub refused: BTreeMap<String, u64>,
     /// So much is in use that cores ask for each call.
     pub scarce: bool,
+    /// At the central node of a cluster: the most calls there were at a time.
+    #[serde(default)]
+    pub peak: Option<u32>,
 }
 
 impl Row for ScopeRow {
@@ -133,7 +140,25 @@ impl Gateway {
             limit: view.denial.limit,
         });
         let denials = denials.filter(|row| name.is_none_or(|pattern| names::fits(pattern, &row.scope))).take(DENIALS_MAX).collect();
-        Ok(Admission { scopes: pick(rows, name, state)?, denials })
+        let link = match &self.cluster {
+            Some(cluster) => Some(cluster.view().ok_or_else(silent_link)?),
+            None => None,
+        };
+        Ok(Admission { scopes: pick(rows, name, state)?, denials, link })
+    }
+}
+
+fn silent_link() -> Failure {
+    Failure::new(FailureKind::Silent, "the link to the central node does not answer")
+}
+
+impl Gateway {
+    /// The calls of this gateway as the cluster has them: all whose GUIDs fit, or one.
+    pub(super) fn ccbs(&self, name: Option<&str>, state: Option<&str>) -> Result<List<CcbRow>, Failure> {
+        let none = || Failure::new(FailureKind::Refused, "this gateway is in no cluster: cac.mode is not \"cluster\"");
+        let cluster = self.cluster.as_ref().ok_or_else(none)?;
+        let only = name.and_then(cluster::guid);
+        pick(cluster.ccbs(only).ok_or_else(silent_link)?, name.filter(|_| only.is_none()), state)
     }
 }
 

@@ -68,6 +68,14 @@ impl Condition {
 }
 
 impl Gateway {
+    /// The central node of the cluster does not answer (R45).
+    fn central_lost(&self) -> Option<Condition> {
+        let cluster = self.cluster.as_ref()?;
+        let since = cluster.lost_since()?;
+        let what = format!("the central node at {} does not answer: calls are admitted by cac.disconnected", cluster.central());
+        Some(Condition::new("gateway", "central-lost", Severity::Major, what).since(since).over("the central node answers"))
+    }
+
     /// Cores that are silent, and, as far as the lead core answers, everything else.
     pub(super) fn conditions(&self, silent: &mut Vec<u8>) -> Vec<Condition> {
         let now = self.clock.now();
@@ -78,6 +86,7 @@ impl Gateway {
         };
         let mut list: Vec<_> = self.cores.stalled(now, self.config().limits.stall_alarm).map(core).collect();
         list.extend(self.unresolved());
+        list.extend(self.central_lost());
         list.extend(self.facilities(silent).map(|view| self.conditions_of(&view)).unwrap_or_default());
         list
     }

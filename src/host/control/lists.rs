@@ -41,7 +41,9 @@ impl Gateway {
             What::Connections => Body::Connections(self.connections(name, state, silent)?),
             What::Agents => Body::Agents(pick(self.agent_rows(silent), name, state)?),
             What::Transactions => Body::Transactions(self.transactions(name, state, silent)?),
+            What::Cac if name.is_some_and(|name| crate::host::cluster::view::guid(name).is_some()) => Body::Ccbs(self.ccbs(name, state)?),
             What::Cac => Body::Cac(self.admission(name, state, silent)?),
+            What::Ccbs => Body::Ccbs(self.ccbs(name, state)?),
             What::Counters => Body::Counters(self.counters(name, state)?),
         })
     }
@@ -66,6 +68,7 @@ impl Gateway {
                     Counter::ALL.iter().map(|counter| counter.name()).chain(self.names.counters.all().map(|(name, ..)| name));
                 (counters.any(fits) || code(), "counter or return code")
             }
+            What::Cac if crate::host::cluster::view::guid(pattern).is_some() => return Ok(()),
             What::Cac => {
                 let tree = plan.admission.as_ref().map(|admission| &admission.tree);
                 (tree.is_some_and(|tree| tree.iter().any(|(_, scope)| fits(&scope.name))), "scope")
@@ -75,6 +78,8 @@ impl Gateway {
                 let endpoint = |endpoint| fits(&endpoint_name(&plan.topology, endpoint));
                 (pattern.is_none() || plan.topology.endpoints().iter().any(endpoint), "endpoint")
             }
+            // Which calls there are, the link to the central node knows.
+            What::Ccbs => return Ok(()),
             What::Endpoint | What::Span => return Ok(()),
         };
         let none = || Failure::new(FailureKind::Unknown, format!("{pattern}: no {one} has such a name (`*` stands for any text)"));
@@ -354,7 +359,7 @@ fn words(state: Option<&str>) -> impl Iterator<Item = &str> {
 }
 
 /// The rows with fitting names in the state asked for, or in all of several: `blocked,down`.
-pub(super) fn pick<R: Row>(mut rows: Vec<R>, name: Option<&str>, state: Option<&str>) -> Result<List<R>, Failure> {
+pub(in crate::host) fn pick<R: Row>(mut rows: Vec<R>, name: Option<&str>, state: Option<&str>) -> Result<List<R>, Failure> {
     let states = R::states();
     if let Some(state) = words(state).find(|state| !states.contains(state)) {
         let message = format!("{state}: no such state here; there are {}", states.join(", "));

@@ -13,7 +13,7 @@ mod guests;
 pub mod hosts;
 mod journal;
 mod lead;
-mod lists;
+pub(in crate::host) mod lists;
 pub mod log;
 mod metrics;
 mod names;
@@ -21,7 +21,7 @@ mod orders;
 mod performance;
 pub mod protocol;
 mod reload;
-mod server;
+pub(in crate::host) mod server;
 mod shutdown;
 pub mod socket;
 mod stall;
@@ -33,6 +33,7 @@ pub mod view;
 use crate::config::{self, Config, CpuFacts};
 use crate::host::boot;
 use crate::host::clock::Clock;
+use crate::host::cluster::gateway::Cluster;
 use crate::host::cores::{Cores, Silent};
 use crate::host::cpu;
 use crate::host::dns::table::{Known, Table};
@@ -72,6 +73,8 @@ pub struct Setup {
     pub names: Table,
     /// With AF_XDP: what must know who the agents are.
     pub bypass: Option<Arc<Bypass>>,
+    /// In a cluster: the link to the central node.
+    pub cluster: Option<Arc<Cluster>>,
     /// The process clock.
     pub clock: Clock,
 }
@@ -90,6 +93,8 @@ struct Gateway {
     /// Conditions that began and ended.
     history: journal::History,
     bypass: Option<Arc<Bypass>>,
+    /// In a cluster: the link to the central node.
+    cluster: Option<Arc<Cluster>>,
     clock: Clock,
     started: Time,
     /// The user who may change things.
@@ -144,7 +149,7 @@ impl Control {
     /// # Errors
     /// What the machine refused, naming the setting it is about.
     pub fn new(setup: Setup) -> Result<Control> {
-        let Setup { cores, config, config_path, socket, facts, layout, settings, names, bypass, clock } = setup;
+        let Setup { cores, config, config_path, socket, facts, layout, settings, names, bypass, cluster, clock } = setup;
         if let Some(cpu) = layout.housekeeping_cpu
             && !cpu::pin(cpu.into())
         {
@@ -157,8 +162,21 @@ impl Control {
         let owner = socket::user();
         let (names, table) = (hosts::Names::new(&names), names);
         let history = journal::History::default();
-        let gateway =
-            Arc::new(Gateway { history, cores, config, config_path, facts, layout, settings, names, bypass, clock, started, owner });
+        let gateway = Arc::new(Gateway {
+            history,
+            cores,
+            config,
+            config_path,
+            facts,
+            layout,
+            settings,
+            names,
+            bypass,
+            cluster,
+            clock,
+            started,
+            owner,
+        });
         hosts::start(gateway.clone(), table)?;
         let metrics = address.map(|address| metrics::Server::start(gateway.clone(), address)).transpose()?;
         let server = server::Server::start(gateway.clone(), bound)?;
@@ -318,6 +336,14 @@ impl Events {
         };
         std::thread::Builder::new().name("signals".into()).spawn(forward)?;
         Ok(Events { sender, receiver })
+    }
+
+    /// A signal that has come, without waiting.
+    pub(in crate::host) fn signal(&self) -> Option<i32> {
+        match self.receiver.try_recv() {
+            Ok(Event::Signal(signal)) => Some(signal),
+            Ok(Event::ShutdownDone(_)) | Err(_) => None,
+        }
     }
 
     /// The next event, or nothing after `within`.

@@ -24,6 +24,10 @@ impl Gateway {
             Request::Free { name } => self.free(names::endpoint(plan, &name)?),
             Request::Drain { on } => self.drain(on),
             Request::Sim(order) => self.simulate(order),
+            Request::Cac(_) => {
+                let message = "this is a gateway: such orders are for the central node of a cluster (--socket)";
+                return Err(Failure::new(FailureKind::Refused, message));
+            }
             // Answered by the server, line by line.
             Request::Trace { .. } => Ok(String::new()),
         };

@@ -75,6 +75,8 @@ pub enum Request {
         #[serde(default)]
         count: Option<u64>,
     },
+    /// An order to the central node of a cluster.
+    Cac(CacOrder),
     /// Read the tuning file again.
     Reload {
         /// Only say what would change.
@@ -106,10 +108,41 @@ impl std::fmt::Display for Request {
             }
             Request::Sim(order) => write!(f, "sim {}", serde_json::to_string(order).unwrap_or_default()),
             Request::Trace { name, .. } => write!(f, "trace {}", name.as_deref().unwrap_or("*")),
+            Request::Cac(order) => write!(f, "cac {}", serde_json::to_string(order).unwrap_or_default()),
             Request::Reload { dry_run: false } => f.write_str("reload"),
             Request::Reload { dry_run: true } => f.write_str("reload --dry-run"),
         }
     }
+}
+
+/// What the central node of a cluster is ordered to do (R47).
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, clap::Subcommand)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum CacOrder {
+    /// No new calls for a gateway but emergencies, or again.
+    Drain {
+        /// Its number.
+        node: u32,
+        /// It gets calls again.
+        #[arg(long)]
+        off: bool,
+    },
+    /// A gateway that was lost is dead: its calls no longer count.
+    Forget {
+        /// Its number.
+        node: u32,
+    },
+    /// A gateway tells all its calls again.
+    Resync {
+        /// Its number; without, every one.
+        node: Option<u32>,
+    },
+    /// Limits count what they would refuse, and refuse nothing.
+    DryRun {
+        /// They refuse again.
+        #[arg(long)]
+        off: bool,
+    },
 }
 
 /// What the far end of a channel is ordered to do.
@@ -206,6 +239,8 @@ pub enum What {
     Transactions,
     /// Admission: use and limits of each scope, and why calls were refused.
     Cac,
+    /// In a cluster: the calls that count, one line for each leg.
+    Ccbs,
     /// All counters.
     Counters,
 }

@@ -25,6 +25,9 @@ impl Gateway {
             return Err(refused(format!("nothing was changed, for this needs a restart:\n{}", fixed.join("\n"))));
         }
         self.hand_out(&config, &new)?;
+        if let Some(cluster) = &self.cluster {
+            cluster.set_limits(config::limits(&new));
+        }
         let mut notes = Vec::new();
         if config.log.level != new.log.level {
             match log::set_level(&new.log.level) {

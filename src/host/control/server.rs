@@ -2,9 +2,10 @@
 
 use super::Gateway;
 use super::guests::{self, GUESTS_MAX, Service};
-use super::protocol::{Failure, FailureKind, LineError, REQUEST_MAX, Request, Response, Timed};
+use super::protocol::{Failure, FailureKind, GatewayView, LineError, REQUEST_MAX, Request, Response, Timed};
 use super::socket::{self, Bound};
 use super::view::Body;
+use crate::host::clock::Clock;
 use anyhow::Result;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -29,7 +30,10 @@ pub struct Server {
 
 impl Server {
     /// Serves `bound`.
-    pub fn start(gateway: Arc<Gateway>, bound: Bound) -> Result<Server> {
+    ///
+    /// # Errors
+    /// When no thread can be had.
+    pub fn start(gateway: Arc<dyn Answers>, bound: Bound) -> Result<Server> {
         let (path, closing) = (bound.path().to_owned(), Arc::new(AtomicBool::new(false)));
         let listen = move || bound.listener.accept().map(|(stream, _)| stream);
         let thread = guests::accept("operators", listen, closing.clone(), Operators(gateway))?;
@@ -54,13 +58,55 @@ impl Drop for Server {
     }
 }
 
+/// Who answers operators: a gateway, or the central node of a cluster.
+pub trait Answers: Send + Sync + 'static {
+    /// The process clock.
+    fn clock(&self) -> Clock;
+    /// The user who may change things.
+    fn owner(&self) -> u32;
+    /// Who answers.
+    fn view(&self) -> GatewayView;
+    /// Does what is asked. Cores that do not answer go to `silent`.
+    ///
+    /// # Errors
+    /// Why it was not done.
+    fn answer(&self, request: Request, silent: &mut Vec<u8>) -> Result<Body, Failure>;
+    /// Writes datagrams as they come, once `begin` has told that it does.
+    ///
+    /// # Errors
+    /// Why it does not.
+    fn trace(&self, stream: &UnixStream, request: &Request, begin: &mut dyn FnMut(String)) -> Result<(), Failure>;
+}
+
+impl Answers for Gateway {
+    fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    fn owner(&self) -> u32 {
+        self.owner
+    }
+
+    fn view(&self) -> GatewayView {
+        Gateway::view(self)
+    }
+
+    fn answer(&self, request: Request, silent: &mut Vec<u8>) -> Result<Body, Failure> {
+        Gateway::answer(self, request, silent)
+    }
+
+    fn trace(&self, stream: &UnixStream, request: &Request, begin: &mut dyn FnMut(String)) -> Result<(), Failure> {
+        Gateway::trace(self, stream, request, begin)
+    }
+}
+
 /// What operators come for.
-struct Operators(Arc<Gateway>);
+struct Operators(Arc<dyn Answers>);
 
 impl Service<UnixStream> for Operators {
     fn serve(&self, stream: &UnixStream, asked: &dyn Fn()) {
         let gateway = &*self.0;
-        let line = Timed::new(stream, gateway.clock, REQUEST_WITHIN).read_line(REQUEST_MAX);
+        let line = Timed::new(stream, gateway.clock(), REQUEST_WITHIN).read_line(REQUEST_MAX);
         asked();
         let answer = match line {
             // Whoever only looked whether somebody is here wants no answer.
@@ -80,12 +126,12 @@ impl Service<UnixStream> for Operators {
 
     fn refuse(&self, stream: &UnixStream) {
         let busy = Failure::new(FailureKind::Busy, format!("busy: {GUESTS_MAX} others are connected; try again"));
-        respond(&self.0, stream, &response(&self.0, Vec::new(), Body::Error(busy)), REFUSAL_WITHIN);
+        respond(&*self.0, stream, &response(&*self.0, Vec::new(), Body::Error(busy)), REFUSAL_WITHIN);
     }
 }
 
 /// What is to be answered; nothing when it has been.
-fn answer(gateway: &Gateway, stream: &UnixStream, line: &[u8]) -> Option<Response> {
+fn answer(gateway: &dyn Answers, stream: &UnixStream, line: &[u8]) -> Option<Response> {
     let mut silent = Vec::new();
     let mut answered = false;
     let done = serde_json::from_slice(line)
@@ -94,14 +140,14 @@ fn answer(gateway: &Gateway, stream: &UnixStream, line: &[u8]) -> Option<Respons
             let order = request.is_owners().then(|| request.to_string());
             let peer = socket::peer(stream);
             let mut trace = |request: &Request| {
-                let begin = |words: String| {
+                let mut begin = |words: String| {
                     answered = true;
                     if let Some(order) = &order {
                         tracing::info!("operator {}: {order}", who(&peer));
                     }
                     respond(gateway, stream, &response(gateway, Vec::new(), Body::Done(words)), RESPONSE_WITHIN);
                 };
-                gateway.trace(stream, request, begin).map(|()| Body::Done("over".into()))
+                gateway.trace(stream, request, &mut begin).map(|()| Body::Done("over".into()))
             };
             let done = permit(gateway, &peer, &request).and_then(|()| match request {
                 Request::Trace { .. } => trace(&request),
@@ -117,16 +163,16 @@ fn answer(gateway: &Gateway, stream: &UnixStream, line: &[u8]) -> Option<Respons
 }
 
 /// Changes are for the owner of the socket and for root.
-fn permit(gateway: &Gateway, peer: &std::io::Result<u32>, request: &Request) -> Result<(), Failure> {
+fn permit(gateway: &dyn Answers, peer: &std::io::Result<u32>, request: &Request) -> Result<(), Failure> {
     if !request.is_owners() {
         return Ok(());
     }
     let unknown = |error| Failure::new(FailureKind::NotPermitted, format!("who asks is not known: {error}"));
     let peer = *peer.as_ref().map_err(unknown)?;
-    if may_change(peer, gateway.owner) {
+    if may_change(peer, gateway.owner()) {
         return Ok(());
     }
-    Err(Failure::new(FailureKind::NotPermitted, format!("user {peer} may look only; changes are for user {}", gateway.owner)))
+    Err(Failure::new(FailureKind::NotPermitted, format!("user {peer} may look only; changes are for user {}", gateway.owner())))
 }
 
 /// One line for each order: who, what, and what came of it.
@@ -148,14 +194,14 @@ fn may_change(peer: u32, owner: u32) -> bool {
     peer == owner || peer == 0
 }
 
-fn response(gateway: &Gateway, silent_cores: Vec<u8>, body: Body) -> Response {
+fn response(gateway: &dyn Answers, silent_cores: Vec<u8>, body: Body) -> Response {
     Response { gateway: gateway.view(), silent_cores, body }
 }
 
-fn respond(gateway: &Gateway, stream: &UnixStream, response: &Response, within: Duration) {
+fn respond(gateway: &dyn Answers, stream: &UnixStream, response: &Response, within: Duration) {
     match serde_json::to_vec(response) {
         // An operator who went away is no fault of ours.
-        Ok(line) => drop(Timed::new(stream, gateway.clock, within).write_line(line)),
+        Ok(line) => drop(Timed::new(stream, gateway.clock(), within).write_line(line)),
         Err(error) => tracing::error!("operator socket: a response cannot be written: {error}"),
     }
 }

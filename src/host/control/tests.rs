@@ -115,6 +115,7 @@ impl Machines {
         let socket = scratch.path().join("socket");
         let control = Control::new(Setup {
             bypass: None,
+            cluster: None,
             cores: self.cores.clone(),
             config: self.config.clone(),
             config_path: path,

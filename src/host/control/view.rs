@@ -1,5 +1,6 @@
 //! What lists are made of: the shape of `--json`, and what the tables of `tollgate show` are drawn from. Plain values and words only.
 
+use crate::host::cluster::view::{CcbRow, ClusterView};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -33,6 +34,10 @@ pub enum Body {
     Transactions(Transactions),
     /// Admission.
     Cac(Admission),
+    /// The central node of a cluster.
+    Cluster(Box<ClusterView>),
+    /// Call control blocks.
+    Ccbs(List<CcbRow>),
     /// Counters.
     Counters(Counters),
     /// An order was carried out.

@@ -36,6 +36,18 @@ impl Amount {
     /// All of them.
     pub const ALL: [Amount; Amount::COUNT] =
         [Amount::Calls, Amount::Inbound, Amount::Outbound, Amount::Normal, Amount::Priority, Amount::Kbits];
+
+    /// As operators read it.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Amount::Calls => "calls",
+            Amount::Inbound => "calls from the trunk",
+            Amount::Outbound => "calls to the trunk",
+            Amount::Normal => "normal calls",
+            Amount::Priority => "priority calls",
+            Amount::Kbits => "kbit/s",
+        }
+    }
 }
 
 /// One number for each [`Amount`].
@@ -273,12 +285,23 @@ pub enum Cause {
     Unreachable,
     /// A table of the authority is full.
     Full,
+    /// Operators want no new calls on this node.
+    Drained,
 }
 
 impl Cause {
     /// All of them.
-    pub const ALL: [Cause; 8] =
-        [Cause::Calls, Cause::Inbound, Cause::Outbound, Cause::Reserved, Cause::Bandwidth, Cause::Rate, Cause::Unreachable, Cause::Full];
+    pub const ALL: [Cause; 9] = [
+        Cause::Calls,
+        Cause::Inbound,
+        Cause::Outbound,
+        Cause::Reserved,
+        Cause::Bandwidth,
+        Cause::Rate,
+        Cause::Unreachable,
+        Cause::Full,
+        Cause::Drained,
+    ];
 
     /// In words, for operators and responses.
     pub const fn text(self) -> &'static str {
@@ -291,6 +314,7 @@ impl Cause {
             Cause::Rate => "calls come too fast",
             Cause::Unreachable => "admission authority does not answer",
             Cause::Full => "admission table is full",
+            Cause::Drained => "node is drained",
         }
     }
 }

@@ -152,6 +152,18 @@ pub enum Refusal {
     Full,
 }
 
+impl Refusal {
+    /// In words, for operators.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Refusal::Version => "it speaks another version of the protocol",
+            Refusal::Configuration => "its [[scope]] tables are others",
+            Refusal::DuplicateId => "another node of this number is alive",
+            Refusal::Full => "there is no room for another node",
+        }
+    }
+}
+
 /// The answer to a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Answer {

@@ -8,10 +8,12 @@
 //! - [`authority`]: decides over one ledger: the same code whether it answers one gateway or a cluster of them;
 //! - [`message`], [`node`] and [`central`]: what a gateway (SC) and the central node (CS) say to each other, and their machines;
 //! - [`wire`]: the same in octets;
+//! - [`asker`]: a core's end of the way to the node;
 //! - [`share`]: how several cores of one gateway use one limit without asking each other for every call.
 //!
 //! Nothing here knows MGCP, an endpoint or a socket.
 
+pub mod asker;
 pub mod authority;
 pub mod central;
 pub mod charge;

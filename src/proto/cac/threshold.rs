@@ -11,6 +11,16 @@ pub enum Crossing {
     Cleared(Amount, u32, u32),
 }
 
+/// For operators.
+impl std::fmt::Display for Crossing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Crossing::Raised(amount, used, limit) => write!(f, "much is in use: {used} of {limit} {}", amount.text()),
+            Crossing::Cleared(amount, used, limit) => write!(f, "little is in use again: {used} of {limit} {}", amount.text()),
+        }
+    }
+}
+
 /// Which warnings stand in one scope.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Threshold {

@@ -6,6 +6,7 @@ use super::envelope::{Envelope, JobId};
 use super::jobs::{Job, Owner, Wait};
 use super::outside::{Frames, Outside, Turn};
 use crate::proto::base::{CoreId, Counter, EndpointIndex, HexId, Time};
+use crate::proto::cac::asker::{FromLink, ToLink};
 use crate::proto::cac::share::{Bank, Ticket, ToBank, ToHolder};
 use crate::proto::cac::{Amount, Amounts, Cause, Charge, Denial, ScopeId};
 use crate::proto::endpoint::ConnectionSlot;
@@ -15,7 +16,9 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 /// How long a claim is waited for (R39).
-pub(super) const DECIDE_WITHIN: Duration = Duration::from_millis(250);
+const DECIDE_WITHIN: Duration = Duration::from_millis(250);
+/// In a cluster: how much later than in its time the node may decide, before the core takes it for dead.
+const NODE_LATE: Duration = Duration::from_millis(50);
 /// How often the bank hears of what is in use, when it changes.
 const TELL_EVERY: Duration = Duration::from_millis(250);
 /// Refusals remembered for operators, per core.
@@ -105,11 +108,41 @@ fn job_of(ticket: Ticket) -> JobId {
 }
 
 impl Core {
-    /// Claims for a command that waits as `job`.
-    pub(super) fn claim(&mut self, job: JobId, charge: &Charge, has: &Charge) {
+    /// How long a claim is waited for. In a cluster the node decides within its time, and the core only when the node stands still.
+    pub(super) fn decide_within(&self) -> Duration {
+        let in_cluster = self.calls.desk.as_ref().is_some_and(|desk| desk.asker.is_some());
+        if in_cluster { DECIDE_WITHIN + NODE_LATE } else { DECIDE_WITHIN }
+    }
+
+    /// Claims for a command that waits as `job`, which changes the connection in `slot` when there is one.
+    pub(super) fn claim(&mut self, job: JobId, charge: &Charge, has: &Charge, slot: Option<ConnectionSlot>) {
         self.counters.add(Counter::AdmissionClaims);
-        if let Some(desk) = &mut self.calls.desk {
-            desk.holder.claim(ticket(job), charge, has);
+        let Some(desk) = &mut self.calls.desk else { return };
+        match &mut desk.asker {
+            Some(asker) => asker.ask(ticket(job), charge, has, slot),
+            None => desk.holder.claim(ticket(job), charge, has),
+        }
+    }
+
+    /// In a cluster: the next message for the node, to be taken away with [`Core::sent_to_node`].
+    pub fn for_node(&self) -> Option<ToLink> {
+        self.calls.desk.as_ref()?.asker.as_ref()?.first()
+    }
+
+    /// The message for the node is on its way.
+    pub fn sent_to_node(&mut self) {
+        if let Some(asker) = self.calls.desk.as_mut().and_then(|desk| desk.asker.as_mut()) {
+            asker.sent();
+        }
+    }
+
+    /// In a cluster: what the node says.
+    pub fn handle_node<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, message: FromLink) {
+        let asker = self.calls.desk.as_mut().and_then(|desk| desk.asker.as_mut());
+        let Some((ticket, _, result)) = asker.and_then(|asker| asker.handle(message)) else { return };
+        self.claim_answered(turn, ticket, result);
+        if let Some(asker) = self.calls.desk.as_mut().and_then(|desk| desk.asker.as_mut()) {
+            asker.settle();
         }
     }
 
@@ -148,6 +181,13 @@ impl Core {
 
     pub(super) fn handle_to_holder<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, message: ToHolder) {
         let Some((ticket, wanted, result)) = self.calls.desk.as_mut().and_then(|desk| desk.holder.handle(message)) else { return };
+        self.claim_answered(turn, ticket, result);
+        if let Some(desk) = &mut self.calls.desk {
+            desk.holder.settle(&wanted);
+        }
+    }
+
+    fn claim_answered<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, ticket: Ticket, result: Result<(), Denial>) {
         let id = job_of(ticket);
         // A command that was aborted or answered meanwhile has left the table; its places are spare.
         if let Some(Job { wait: Wait::Claim(charge, resume), .. }) = self.jobs.get(id).copied() {
@@ -155,9 +195,6 @@ impl Core {
                 Ok(()) => self.resume(turn, id, resume),
                 Err(denial) => self.deny(turn, id, charge, denial),
             }
-        }
-        if let Some(desk) = &mut self.calls.desk {
-            desk.holder.settle(&wanted);
         }
     }
 

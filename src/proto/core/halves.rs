@@ -5,7 +5,7 @@
 //! one's core says that it is still there and shows it, then the first one appears: both or none (G-CRX-08, G-SHD-06).
 
 use super::Core;
-use super::admission::{DECIDE_WITHIN, Resume};
+use super::admission::Resume;
 use super::command::Step;
 use super::envelope::{Envelope, JobId, Message};
 use super::jobs::{Job, Wait};
@@ -196,8 +196,8 @@ impl Core {
             }
             Ok((Begun::Claims(charge), _)) => {
                 let wait = Wait::Claim(charge, Resume::First(endpoint, second));
-                match self.jobs.insert(Job { wait, deadline: turn.now + DECIDE_WITHIN, ..job }) {
-                    Some(id) => self.claim(id, &charge, &Charge::EMPTY),
+                match self.jobs.insert(Job { wait, deadline: turn.now + self.decide_within(), ..job }) {
+                    Some(id) => self.claim(id, &charge, &Charge::EMPTY, None),
                     None => {
                         self.take_down_second(turn, Some(second));
                         self.end(turn, &job, Outcome::Refused(mgcp::TOO_MANY_WAITING));

@@ -1,7 +1,7 @@
 //! Connection commands on one endpoint: created, modified and deleted with the card's help, at once or when the card says so.
 
 use super::Core;
-use super::admission::{DECIDE_WITHIN, Resume};
+use super::admission::Resume;
 use super::command::Step;
 use super::envelope::{Envelope, JobId, Message};
 use super::jobs::{Job, Owner, Wait};
@@ -58,9 +58,9 @@ impl Core {
             }
             Begun::Claims(charge) => {
                 let wait = Wait::Claim(charge, Resume::Start);
-                let deadline = turn.now + DECIDE_WITHIN;
+                let deadline = turn.now + self.decide_within();
                 let (job, _) = self.park(turn, received, handle, (command.verb, command.id), Some(endpoint), wait, deadline)?;
-                self.claim(job, &charge, &Charge::EMPTY);
+                self.claim(job, &charge, &Charge::EMPTY, None);
                 Ok(Step::Waiting)
             }
         }
@@ -96,9 +96,9 @@ impl Core {
             }
             Modified::Claims(charge, has) => {
                 let wait = Wait::Claim(charge, Resume::Change(slot));
-                let deadline = turn.now + DECIDE_WITHIN;
+                let deadline = turn.now + self.decide_within();
                 let (job, _) = self.park(turn, received, handle, (command.verb, command.id), Some(endpoint), wait, deadline)?;
-                self.claim(job, &charge, &has);
+                self.claim(job, &charge, &has, Some(slot));
                 Ok(Step::Waiting)
             }
         }
@@ -530,10 +530,10 @@ impl Core {
                     wait: Wait::Claim(charge, Resume::Made(endpoint, half)),
                     endpoint: Some(endpoint),
                     provisional_at: Time::NEVER,
-                    deadline: turn.now + DECIDE_WITHIN,
+                    deadline: turn.now + self.decide_within(),
                 };
                 let id = self.jobs.insert(waiting).ok_or(mgcp::TOO_MANY_WAITING)?;
-                self.claim(id, &charge, &Charge::EMPTY);
+                self.claim(id, &charge, &Charge::EMPTY, None);
             }
         }
         Ok(())

@@ -50,6 +50,7 @@ pub use performance::PerformanceView;
 pub use tally::Tally;
 
 use crate::proto::base::{AgentId, CoreId, Counter, Counters, EndpointRange, NameKey, Rng, Time};
+use crate::proto::cac::asker::Asker;
 use crate::proto::cac::share::Bank;
 use crate::proto::cas::Lines;
 use crate::proto::endpoint::{Endpoints, OwnedSpan, PoolLimits};
@@ -159,11 +160,16 @@ impl Core {
         let finals = Finals::new(now, FINALS, timers, rng.fork("finals"));
         let detector = Detector::new(settings.overload);
         let lead = (plan.lead() == core).then(|| Box::new(Lead::new(&plan, &settings, rng.fork("restart"), now)));
+        let in_cluster = plan.admission.as_ref().is_some_and(|admission| admission.cluster);
         let scopes = plan.admission.as_ref().map_or(0, |admission| admission.tree.len());
         let bank = (scopes > 0 && plan.lead() == core).then(|| Bank::new(&settings.admission, plan.owners.len()));
+        let mut calls = Calls::new(now, endpoints, card, plan.clone(), settings.clone(), counters.clone());
+        if let Some(desk) = calls.desk.as_mut().filter(|_| in_cluster) {
+            desk.asker = Some(Asker::new(core.0, limits.connections, limits.jobs));
+        }
         Core {
             id: core,
-            calls: Calls::new(now, endpoints, card, plan.clone(), settings.clone(), counters.clone()),
+            calls,
             names,
             history,
             outgoing,

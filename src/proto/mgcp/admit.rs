@@ -4,6 +4,7 @@
 use super::Calls;
 use super::create::Half;
 use crate::proto::base::EndpointIndex;
+use crate::proto::cac::asker::{Asker, Call, Step};
 use crate::proto::cac::share::{Holder, Taken};
 use crate::proto::cac::{Charge, Class, Direction, Limits, Scope, ScopeId};
 use crate::proto::endpoint::{ConnectionSlot, LocalMedia, Remote};
@@ -17,19 +18,23 @@ const OVERHEAD_V6: u32 = 40 + 8 + 12;
 /// What admission keeps on one core.
 #[derive(Debug)]
 pub struct Desk {
-    /// The places of this core.
+    /// The places of this core. In a cluster they have no limit, and only count.
     pub holder: Holder,
+    /// In a cluster: the way to the node, whose limits are those of all gateways.
+    pub asker: Option<Asker>,
     /// What each connection is charged, by slot.
     charges: Vec<Charge>,
     /// What connections are to be charged whose media is being changed; they hold both until then.
-    changing: Vec<(ConnectionSlot, Charge)>,
+    changing: Vec<(ConnectionSlot, Charge, Step)>,
+    /// What the connection that is being made counts as in a cluster.
+    making: Call,
 }
 
 impl Desk {
     /// The desk of one of so many cores that own endpoints.
     pub fn new(limits: &[Limits], cores: usize, connections: u32) -> Desk {
         let charges = vec![Charge::EMPTY; connections as usize];
-        Desk { holder: Holder::new(limits, cores), charges, changing: Vec::new() }
+        Desk { holder: Holder::new(limits, cores), asker: None, charges, changing: Vec::new(), making: Call::NONE }
     }
 
     /// What the connection in `slot` is charged.
@@ -94,16 +99,35 @@ pub(super) fn take_new(
         if half == Half::Whole { kbits(local, remote) } else { 0 },
     );
     let charge = admission.tree.charge(group, address(remote), leg);
+    if let Some(asker) = &mut desk.asker {
+        desk.making = asker.begin(&charge).ok_or(charge)?;
+    }
     match desk.holder.take(&charge, &Charge::EMPTY) {
-        Taken::Claim => Err(charge),
+        Taken::Claim => {
+            // Not in a cluster: there are places without end.
+            drop_call(desk);
+            Err(charge)
+        }
         Taken::Now => Ok(charge),
+    }
+}
+
+fn drop_call(desk: &mut Desk) {
+    let call = std::mem::take(&mut desk.making);
+    if let Some(asker) = &mut desk.asker {
+        asker.drop_call(call);
     }
 }
 
 /// The connection in `slot` is charged this from now on.
 pub(super) fn keep(calls: &mut Calls, slot: ConnectionSlot, charge: Charge) {
-    if let Some(place) = calls.desk.as_mut().and_then(|desk| desk.charges.get_mut(slot as usize)) {
+    let Some(desk) = &mut calls.desk else { return };
+    if let Some(place) = desk.charges.get_mut(slot as usize) {
         *place = charge;
+    }
+    let call = std::mem::take(&mut desk.making);
+    if let Some(asker) = &mut desk.asker {
+        asker.keep(slot, call);
     }
 }
 
@@ -111,6 +135,7 @@ pub(super) fn keep(calls: &mut Calls, slot: ConnectionSlot, charge: Charge) {
 pub(super) fn drop_new(calls: &mut Calls, charge: &Charge) {
     if let Some(desk) = &mut calls.desk {
         desk.holder.release(charge, &Charge::EMPTY);
+        drop_call(desk);
     }
 }
 
@@ -118,6 +143,9 @@ pub(super) fn drop_new(calls: &mut Calls, charge: &Charge) {
 pub(super) fn ended(calls: &mut Calls, slot: ConnectionSlot) {
     unchanged(calls, slot);
     let Some(desk) = &mut calls.desk else { return };
+    if let Some(asker) = &mut desk.asker {
+        asker.end(slot);
+    }
     if let Some(place) = desk.charges.get_mut(slot as usize) {
         let charge = std::mem::replace(place, Charge::EMPTY);
         desk.holder.release(&charge, &Charge::EMPTY);
@@ -137,10 +165,19 @@ pub(super) fn take_more(calls: &mut Calls, slot: ConnectionSlot, local: &LocalMe
     if charge == has {
         return Ok(());
     }
+    let step = match &mut desk.asker {
+        None => Step::Nothing,
+        Some(asker) => asker.change(slot, &charge, &has).ok_or((charge, has))?,
+    };
     match desk.holder.take(&charge, &has) {
-        Taken::Claim => Err((charge, has)),
+        Taken::Claim => {
+            if let Some(asker) = &mut desk.asker {
+                asker.unchanged(slot, step, &has);
+            }
+            Err((charge, has))
+        }
         Taken::Now => {
-            desk.changing.push((slot, charge));
+            desk.changing.push((slot, charge, step));
             Ok(())
         }
     }
@@ -149,10 +186,13 @@ pub(super) fn take_more(calls: &mut Calls, slot: ConnectionSlot, local: &LocalMe
 /// The change is made: what the connection had before and needs no more is free.
 pub(super) fn changed(calls: &mut Calls, slot: ConnectionSlot) {
     let Some(desk) = &mut calls.desk else { return };
-    let Some(place) = desk.changing.iter().position(|(changing, _)| *changing == slot) else { return };
-    let (_, charge) = desk.changing.swap_remove(place);
+    let Some(place) = desk.changing.iter().position(|(changing, ..)| *changing == slot) else { return };
+    let (_, charge, step) = desk.changing.swap_remove(place);
     let before = desk.charge(slot);
     desk.holder.release(&before, &charge);
+    if let Some(asker) = &mut desk.asker {
+        asker.changed(slot, step, &charge);
+    }
     if let Some(place) = desk.charges.get_mut(slot as usize) {
         *place = charge;
     }
@@ -161,10 +201,13 @@ pub(super) fn changed(calls: &mut Calls, slot: ConnectionSlot) {
 /// The change is not made: the connection is what it was.
 pub fn unchanged(calls: &mut Calls, slot: ConnectionSlot) {
     let Some(desk) = &mut calls.desk else { return };
-    let Some(place) = desk.changing.iter().position(|(changing, _)| *changing == slot) else { return };
-    let (_, charge) = desk.changing.swap_remove(place);
+    let Some(place) = desk.changing.iter().position(|(changing, ..)| *changing == slot) else { return };
+    let (_, charge, step) = desk.changing.swap_remove(place);
     let before = desk.charge(slot);
     desk.holder.release(&charge, &before);
+    if let Some(asker) = &mut desk.asker {
+        asker.unchanged(slot, step, &before);
+    }
 }
 
 #[cfg(test)]

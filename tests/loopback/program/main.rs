@@ -8,6 +8,7 @@ mod admission;
 mod agent;
 mod alarms;
 mod check;
+mod cluster;
 mod gateway;
 mod hostile;
 mod hosts;

@@ -9,7 +9,7 @@ mod nodes;
 use super::authority::{Authority, Verdict};
 use super::charge::{Class, Key, ScId};
 use super::ledger::{BUCKETS, Ccb, bucket_of};
-use super::limits::Limits;
+use super::limits::{Cause, Denial, Limits};
 use super::message::{Answer, Framed, Header, Refusal, Report, Request, ToCentral, ToNode, Told, VERSION};
 use super::policy::Policy;
 use super::scope::{ScopeId, Tree};
@@ -19,6 +19,54 @@ use nodes::{Contact, Newcomer, Record, Sync};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Refusals remembered for operators.
+const DENIALS_MAX: usize = 64;
+
+/// A refusal, for operators who ask why (R46).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Refused {
+    /// When.
+    pub at: Time,
+    /// The node that asked.
+    pub sc: ScId,
+    /// The call.
+    pub guid: super::Guid,
+    /// What it wanted.
+    pub charge: super::Charge,
+    /// Why not.
+    pub denial: Denial,
+}
+
+/// How a gateway node can be reached, for operators.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reach {
+    /// It has told all it has.
+    InSync,
+    /// It is telling.
+    Syncing,
+    /// It is lost since then; its calls may still count.
+    Lost(Time),
+}
+
+/// One gateway node, for operators (R46).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NodeView {
+    /// Its name.
+    pub sc: ScId,
+    /// How it can be reached.
+    pub reach: Reach,
+    /// Whether it has told what it has since this central node began.
+    pub told: bool,
+    /// Its life and its session; 0 without one.
+    pub incarnation: u32,
+    /// See `incarnation`.
+    pub session: u64,
+    /// Calls that count for it.
+    pub calls: usize,
+    /// Whether it may have no new ones.
+    pub drained: bool,
+}
 
 /// One connection to the central node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -75,6 +123,10 @@ pub enum Event {
     Received(LinkId, Framed<ToCentral>),
     /// A node is known to be dead, or an operator says so (R41, R47).
     Forget(ScId),
+    /// An operator wants a node to tell all again, or every node (R47).
+    Resync(Option<ScId>),
+    /// No new calls of a node but emergencies, or again (R47).
+    Drain(ScId, bool),
     /// Nothing but time.
     Time,
 }
@@ -145,6 +197,11 @@ pub struct Central {
     sessions: u64,
     /// Until when it learns; `None`: it grants.
     learning: Option<Time>,
+    /// Nodes that may have no new calls.
+    drained: BTreeSet<ScId>,
+    /// What limits would refuse is counted and granted all the same.
+    dry_run: bool,
+    denials: VecDeque<Refused>,
     counts: Counts,
     actions: VecDeque<Action>,
 }
@@ -160,6 +217,9 @@ impl Central {
             learning: Some(now + settings.learn_for),
             links: BTreeMap::new(),
             sessions: 0,
+            drained: BTreeSet::new(),
+            dry_run: false,
+            denials: VecDeque::new(),
             counts: Counts::default(),
             actions: VecDeque::new(),
             authority,
@@ -190,6 +250,26 @@ impl Central {
         self.nodes.values().filter(|node| !node.told).count() as u32
     }
 
+    /// Its life.
+    pub fn epoch(&self) -> u64 {
+        self.settings.epoch
+    }
+
+    /// The last refusals, oldest first (R46).
+    pub fn denials(&self) -> impl DoubleEndedIterator<Item = &Refused> {
+        self.denials.iter()
+    }
+
+    /// Whether limits only count what they would refuse (R47).
+    pub fn is_dry_run(&self) -> bool {
+        self.dry_run
+    }
+
+    /// See [`Central::is_dry_run`].
+    pub fn set_dry_run(&mut self, on: bool) {
+        self.dry_run = on;
+    }
+
     /// Other limits (R21).
     pub fn set_limits(&mut self, limits: Vec<Limits>) {
         self.authority.set_limits(limits);
@@ -203,6 +283,13 @@ impl Central {
             Event::LinkDown(link) => self.link_down(now, link),
             Event::Received(link, framed) => self.received(now, link, framed),
             Event::Forget(sc) => self.forget(now, sc),
+            Event::Resync(None) => {
+                let nodes: Vec<ScId> = self.nodes.keys().copied().collect();
+                nodes.into_iter().for_each(|sc| self.send(sc, ToNode::Resync));
+            }
+            Event::Resync(Some(sc)) => self.send(sc, ToNode::Resync),
+            Event::Drain(sc, true) => drop(self.drained.insert(sc)),
+            Event::Drain(sc, false) => drop(self.drained.remove(&sc)),
             Event::Time => {}
         }
         self.nodes_due(now);
@@ -270,7 +357,10 @@ impl Central {
         let key = Key { sc, guid, leg };
         let session = self.session_of(sc);
         let known = self.authority.ledger().get(&key).is_some();
-        let answer = if self.learning.is_some() && charge.class != Class::Emergency && (is_change || !known) {
+        let answer = if self.drained.contains(&sc) && charge.class != Class::Emergency && !is_change && !known {
+            let scope = charge.scopes().next().unwrap_or(ScopeId::NONE);
+            self.denied(now, sc, &request, Denial { scope, cause: Cause::Drained, used: 0, limit: 0 })
+        } else if self.learning.is_some() && charge.class != Class::Emergency && (is_change || !known) {
             self.counts.learning += 1;
             Answer::Learning
         } else {
@@ -283,13 +373,24 @@ impl Central {
                     self.counts.granted += 1;
                     Answer::Granted
                 }
-                Verdict::Denied(denial) => {
-                    self.counts.denied += 1;
-                    Answer::Denied(denial)
+                Verdict::Denied(denial) if self.dry_run && denial.cause != Cause::Full => {
+                    self.denied(now, sc, &request, denial);
+                    self.authority.fact(now, key, charge, super::Admission::Granted, session);
+                    Answer::Granted
                 }
+                Verdict::Denied(denial) => self.denied(now, sc, &request, denial),
             }
         };
         self.send(sc, ToNode::Reply { handle, guid, leg, answer });
+    }
+
+    fn denied(&mut self, now: Time, sc: ScId, request: &Request, denial: Denial) -> Answer {
+        self.counts.denied += 1;
+        if self.denials.len() >= DENIALS_MAX {
+            self.denials.pop_front();
+        }
+        self.denials.push_back(Refused { at: now, sc, guid: request.guid, charge: request.charge, denial });
+        Answer::Denied(denial)
     }
 
     /// Reports count in their order only; what is not the next one is not acknowledged, and comes again.

@@ -1,7 +1,7 @@
 //! What the central node knows of each gateway node: its session, or since when it is lost; and when it is forgotten.
 
 use super::super::charge::ScId;
-use super::{Action, Central, Framed, Header, LinkId, Note, Refusal, ToNode, VERSION};
+use super::{Action, Central, Framed, Header, LinkId, NodeView, Note, Reach, Refusal, ToNode, VERSION};
 use crate::proto::base::Time;
 
 /// One gateway node.
@@ -67,6 +67,19 @@ impl Record {
 }
 
 impl Central {
+    /// The gateway nodes it knows, by name.
+    pub fn nodes(&self) -> impl Iterator<Item = NodeView> {
+        self.nodes.iter().map(|(&sc, node)| {
+            let (reach, incarnation, session) = match &node.contact {
+                Contact::Up(session) if node.is_in_sync() => (Reach::InSync, session.incarnation, session.id),
+                Contact::Up(session) => (Reach::Syncing, session.incarnation, session.id),
+                Contact::Lost(since, _) => (Reach::Lost(*since), 0, 0),
+            };
+            let (calls, drained) = (self.authority.ledger().of_node(sc).count(), self.drained.contains(&sc));
+            NodeView { sc, reach, told: node.told, incarnation, session, calls, drained }
+        })
+    }
+
     /// A node wants a session. `said`: its version, its scopes, the highest epoch it saw.
     pub(super) fn hello(&mut self, now: Time, link: LinkId, sc: ScId, newcomer: Newcomer, said: (u16, u64, u64)) {
         let (version, fingerprint, highest_epoch) = said;

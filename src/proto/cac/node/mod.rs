@@ -83,6 +83,8 @@ pub enum Event {
     Ask(Guid, Leg, Charge),
     /// A call is to be charged otherwise.
     Change(Guid, Leg, Charge),
+    /// A call is charged this from now on, whatever the limits say: it was before, or needs less.
+    Fact(Guid, Leg, Charge),
     /// A call is over, or no longer wanted.
     End(Guid, Leg),
     /// Nothing but time.
@@ -215,6 +217,11 @@ impl Node {
         self.link.is_in_sync()
     }
 
+    /// Whether there is a session, and the highest epoch seen.
+    pub fn contact(&self) -> (bool, u64) {
+        (self.link.has_session(), self.highest_epoch)
+    }
+
     /// What is kept for the central node: requests, and reports that it has not acknowledged (I14).
     pub fn queued(&self) -> (usize, usize) {
         (self.requests.len(), self.reports.len())
@@ -233,6 +240,7 @@ impl Node {
             Event::Received(framed) => self.received(now, framed),
             Event::Ask(guid, leg, charge) => self.ask(now, guid, leg, charge),
             Event::Change(guid, leg, charge) => self.change(now, guid, leg, charge),
+            Event::Fact(guid, leg, charge) => self.charged(now, guid, leg, charge),
             Event::End(guid, leg) => self.end(now, guid, leg),
             Event::Time => {}
         }

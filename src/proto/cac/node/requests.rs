@@ -161,6 +161,16 @@ impl Node {
         }
     }
 
+    /// A call is charged this, and whoever asked for something else is not listened to any more.
+    pub(super) fn charged(&mut self, now: Time, guid: Guid, leg: Leg, charge: Charge) {
+        let Some(told) = self.told(guid, leg) else { return };
+        if let Some(handle) = self.requests.of_call(guid, leg) {
+            self.requests.give_up(handle, now + self.settings.expire_after);
+        }
+        self.put(now, guid, leg, charge, told.admission);
+        self.report(now, Report::Fact(Told { charge, ..told }));
+    }
+
     pub(super) fn end(&mut self, now: Time, guid: Guid, leg: Leg) {
         let asked = self.requests.of_call(guid, leg);
         if let Some(handle) = asked {

@@ -387,3 +387,70 @@ fn limits_change_while_calls_are_up() {
     world.run(SECOND);
     assert_eq!(world.counted(), 12);
 }
+
+/// R47: a node that is drained gets no new call but emergencies, keeps those it has, and gets calls again afterwards.
+#[test]
+fn a_drained_node_gets_no_new_calls() {
+    let mut world = World::new(18, 2, 10, Policy::Open);
+    world.calls(0, 2);
+    world.run(SECOND);
+    world.step_central(central::Event::Drain(World::sc(0), true));
+    world.calls(0, 3);
+    world.calls(1, 1);
+    let (guid, charge) = (world.guid(0), world.charge(Class::Emergency));
+    world.ask(0, guid, Leg::Ingress, charge);
+    world.run(SECOND);
+    assert_eq!((world.up(0), world.up(1), world.decided("refused")), (3, 1, 3));
+    let central = world.central.as_ref().expect("a central node");
+    assert!(central.nodes().any(|node| node.sc == World::sc(0) && node.drained && node.calls == 3));
+    assert_eq!(central.denials().count(), 3);
+    world.step_central(central::Event::Drain(World::sc(0), false));
+    world.calls(0, 1);
+    world.run(SECOND);
+    assert_eq!(world.up(0), 4);
+}
+
+/// R47: dry-run counts what limits would refuse, and refuses nothing.
+#[test]
+fn a_dry_run_counts_and_refuses_nothing() {
+    let mut world = World::new(19, 2, 3, Policy::Open);
+    world.central.as_mut().expect("a central node").set_dry_run(true);
+    world.calls(0, 5);
+    world.run(SECOND);
+    let central = world.central.as_ref().expect("a central node");
+    assert_eq!((central.counts().denied, world.decided("refused"), world.counted()), (2, 0, 5));
+    world.compare();
+    world.central.as_mut().expect("a central node").set_dry_run(false);
+    world.calls(1, 1);
+    world.run(SECOND);
+    assert_eq!((world.decided("refused"), world.counted()), (1, 5));
+}
+
+/// R47: told to, nodes tell all again, and nothing changes when both ends agreed.
+#[test]
+fn a_resync_on_order_changes_nothing_that_is_right() {
+    let mut world = World::new(20, 2, 100, Policy::Open);
+    world.calls(0, 20);
+    world.calls(1, 5);
+    world.run(SECOND);
+    world.notes.clear();
+    world.step_central(central::Event::Resync(None));
+    world.run(SECOND);
+    let synced = |place, calls| Note::InSync(World::sc(place), calls, 0);
+    assert!(world.notes.contains(&synced(0, 20)) && world.notes.contains(&synced(1, 5)), "{:?}", world.notes);
+    world.compare();
+}
+
+/// R23: what a call needs less is told and never refused, though the central node says no to all else.
+#[test]
+fn a_call_that_needs_less_is_told_and_not_asked() {
+    let mut world = World::new(21, 1, 1, Policy::Open);
+    let guid = world.calls(0, 1)[0];
+    world.run(SECOND);
+    let less = world.charge(Class::Normal).with_kbits(40);
+    world.step_node(0, node::Event::Fact(guid, Leg::Ingress, less));
+    world.run(SECOND);
+    let used = world.central.as_ref().expect("a central node").authority().ledger().used(POOL);
+    assert_eq!(used.get(Amount::Kbits), 40);
+    world.compare();
+}

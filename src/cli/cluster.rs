@@ -1,0 +1,84 @@
+//! A cluster as text: the central node, a gateway's link, and the calls that count.
+
+use super::table::Table;
+use tollgate::host::cluster::view::{CcbRow, ClusterView, LinkView};
+
+/// `show cac` of the central node.
+pub fn central(view: &ClusterView) -> String {
+    let dry = if view.dry_run { ", dry run: limits refuse nothing" } else { "" };
+    let mut nodes = Table::new(&["NODE", "STATE", "SINCE", "CALLS", "LIFE", "SESSION", "DRAINED"]);
+    for row in &view.nodes {
+        nodes.row([
+            row.node.to_string(),
+            row.state.clone(),
+            row.lost_s.map_or(String::new(), |seconds| format!("{seconds} s")),
+            row.calls.to_string(),
+            row.incarnation.to_string(),
+            row.session.to_string(),
+            if row.drained { "yes".into() } else { String::new() },
+        ]);
+    }
+    let mut events = Table::new(&["HAPPENED", "WHAT"]);
+    for line in &view.events {
+        events.row([format!("{} s ago", line.age_s), line.what.clone()]);
+    }
+    format!(
+        "central node {}{dry}, epoch {}: {} calls; granted {}, refused {}, answered \"learning\" {}, told of {}; stale messages {}, unreadable {}, strangers {}\n{}\n{nodes}\n{}{events}",
+        view.mode,
+        view.epoch,
+        view.calls,
+        view.granted,
+        view.denied,
+        view.learning,
+        view.facts,
+        view.stale,
+        view.unreadable,
+        view.strangers,
+        super::admission::scopes(&view.scopes.rows),
+        super::admission::denials(&view.denials),
+    )
+}
+
+/// A gateway's link, in front of its scopes.
+pub fn link(view: &LinkView) -> String {
+    format!(
+        "node {} of a cluster, {}, epoch {}: {} calls; granted {}, refused {}, admitted alone {}, refused alone {}; decisions p50 {} us, p99 {} us, overdue {}, late {}; waiting: {} requests, {} reports; stale messages {}, unreadable {}, lost {}; syncs {}\n",
+        view.node,
+        view.state,
+        view.epoch,
+        view.calls,
+        view.granted,
+        view.denied,
+        view.local,
+        view.refused,
+        view.p50_us,
+        view.p99_us,
+        view.overdue,
+        view.late,
+        view.requests,
+        view.reports,
+        view.stale,
+        view.unreadable,
+        view.lost,
+        view.syncs,
+    )
+}
+
+/// Call control blocks.
+pub fn ccbs(rows: &[CcbRow]) -> String {
+    let mut table = Table::new(&["GUID", "LEG", "NODE", "SCOPES", "WAY", "CLASS", "KBIT/S", "ADMITTED", "AGE"]);
+    for row in rows {
+        table.row([
+            row.guid.clone(),
+            row.leg.clone(),
+            row.node.to_string(),
+            row.scopes.join(" "),
+            row.direction.clone(),
+            row.class.clone(),
+            row.kbits.to_string(),
+            row.admitted.clone(),
+            format!("{} s", row.age_s),
+        ]);
+    }
+    table.to_string()
+}

@@ -1,0 +1,316 @@
+//! The central node's process (`tollgate cac`): one thread that moves messages, time and orders into the [`Central`] machine and what
+//! comes out back. It keeps nothing on disk: gateways tell it what is up (R32).
+
+use super::gateway::life;
+use super::keys;
+use super::operators::{Desk, Order};
+use super::socket;
+use super::view::EventLine;
+use super::zap::Doorman;
+use crate::config::{self, CacMode, Config};
+use crate::host::clock::Clock;
+use crate::host::control::Events;
+use crate::host::control::server::Server;
+use crate::host::control::socket as operator_socket;
+use crate::host::transport::wake::{self, Sleeper};
+use crate::proto::base::Time;
+use crate::proto::cac::central::{Action, Central, Event, LinkId, Note, Settings};
+use crate::proto::cac::message::{Framed, ToCentral, ToNode};
+use crate::proto::cac::{ScId, Tree, wire};
+use anyhow::{Context, Result, bail};
+use crossbeam::channel::{Receiver, bounded};
+use signal_hook::consts::SIGHUP;
+use std::collections::{BTreeMap, VecDeque};
+use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Messages taken per turn.
+const PER_TURN: usize = 1024;
+/// The longest sleep: signals are looked at so often.
+const SLEEP_MAX: Duration = Duration::from_millis(100);
+/// Connections at a time; the oldest goes for a newcomer.
+const LINKS_MAX: usize = 4096;
+/// Orders of operators that wait.
+const ORDERS: usize = 64;
+/// Events remembered for operators.
+const EVENTS_MAX: usize = 100;
+
+/// The running central node.
+pub(super) struct Process {
+    pub config: Config,
+    pub path: Option<PathBuf>,
+    pub clock: Clock,
+    pub central: Central,
+    pub doorman: Doorman,
+    pub unreadable: u64,
+    pub events: VecDeque<(Time, String)>,
+    tree: Arc<Tree>,
+    router: zmq::Socket,
+    has_keys: bool,
+    /// Connections, by what ZeroMQ calls them, and back.
+    links: BTreeMap<Vec<u8>, LinkId>,
+    names: BTreeMap<LinkId, Vec<u8>>,
+    last_link: u64,
+    octets: Vec<u8>,
+}
+
+/// Runs the central node until a signal ends it. `path` is the file of `config`, to be read again by a reload; `socket` goes before
+/// `operator.socket`.
+///
+/// # Errors
+/// What the machine refused, naming the setting it is about.
+pub fn run(config: Config, path: Option<PathBuf>, socket: Option<PathBuf>) -> Result<ExitCode> {
+    if config.cac.mode != CacMode::Central {
+        bail!("cac.mode is not \"central\": this is the file of a gateway, which `tollgate run` runs");
+    }
+    let events = Events::catch().context("signals")?;
+    let clock = Clock::new();
+    let (mut process, _context) = Process::new(config, path, clock)?;
+    let (waker, sleeper) = wake::pair().context("an event to wake the central node")?;
+    let (orders, receiver) = bounded(ORDERS);
+    let bound = operator_socket::Bound::new(&socket.unwrap_or_else(|| operator_socket::path(&process.config)))?;
+    let listen: Vec<String> = process.config.cac.listen.iter().map(ToString::to_string).collect();
+    let server = Server::start(Arc::new(Desk::new(orders, waker, clock, listen.join(" "))), bound)?;
+    let ready = format!(
+        "tollgate {} ready: central node of admission on {}, {} scopes, {} gateways expected, epoch {}, operators {}; try: tollgate --socket {} show cac",
+        env!("CARGO_PKG_VERSION"),
+        listen.join(" "),
+        process.tree.len(),
+        process.config.cac.nodes.len(),
+        process.central.epoch(),
+        server.path().display(),
+        server.path().display(),
+    );
+    tracing::info!("{ready}");
+    if let Err(error) = writeln!(std::io::stdout(), "{ready}") {
+        tracing::warn!("the central node is ready, and standard output does not take the line that says so: {error}");
+    }
+    while process.turn(&events, &receiver, &sleeper) {}
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Process {
+    /// Bound and ready. The context must outlive it.
+    fn new(config: Config, path: Option<PathBuf>, clock: Clock) -> Result<(Process, zmq::Context)> {
+        let tree = Arc::new(config::tree(&config).context("the central node has no [[scope]] to count in")?);
+        let keys = keys::of(&config)?;
+        let known = config.cac.node_keys.iter().zip(&config.cac.nodes);
+        let known = known.filter_map(|(key, &node)| Some((keys::decode(key)?, node))).collect::<BTreeMap<_, _>>();
+        if keys.is_some() && known.len() != config.cac.nodes.len() {
+            bail!("cac.node_keys: each node must have a key of its own");
+        }
+        let context = zmq::Context::new();
+        let doorman = Doorman::new(&context, known).context("no place for ZeroMQ to ask who connects")?;
+        let router = socket::router(&context, &config.cac.listen, keys.as_ref())?;
+        let epoch = life(&clock);
+        let process = Process {
+            central: machine(&config, &tree, epoch, clock.now()),
+            config,
+            path,
+            clock,
+            doorman,
+            unreadable: 0,
+            events: VecDeque::new(),
+            tree,
+            router,
+            has_keys: keys.is_some(),
+            links: BTreeMap::new(),
+            names: BTreeMap::new(),
+            last_link: 0,
+            octets: Vec::new(),
+        };
+        Ok((process, context))
+    }
+
+    /// Once round; false when the process is to end.
+    fn turn(&mut self, events: &Events, orders: &Receiver<Order>, sleeper: &Sleeper) -> bool {
+        match events.signal() {
+            Some(SIGHUP) => match self.reload(false) {
+                Ok(changed) => tracing::info!("reload: {} settings changed", changed.changes.len()),
+                Err(failure) => tracing::error!("reload: {}", failure.message),
+            },
+            Some(signal) => {
+                tracing::info!("signal {signal}: the central node ends; gateways go on by cac.disconnected");
+                return false;
+            }
+            None => {}
+        }
+        self.doorman.serve();
+        let now = self.clock.now();
+        let mut worked = self.receive(now);
+        while let Ok(order) = orders.try_recv() {
+            worked = true;
+            self.obey(now, order);
+        }
+        if self.central.deadline() <= now {
+            worked = true;
+            self.step(now, Event::Time);
+        }
+        if !worked {
+            self.sleep(now, orders, sleeper);
+        }
+        true
+    }
+
+    fn sleep(&self, now: Time, orders: &Receiver<Order>, sleeper: &Sleeper) {
+        sleeper.announce();
+        if orders.is_empty() {
+            let until = self.central.deadline().since(now).min(SLEEP_MAX);
+            let timeout = until.as_micros().div_ceil(1_000) as i64;
+            let event = zmq::PollItem::from_fd(sleeper.event().as_raw_fd(), zmq::POLLIN);
+            let mut items = [event, self.router.as_poll_item(zmq::POLLIN), self.doorman.item()];
+            // Interrupted: the next turn looks again.
+            let _ = zmq::poll(&mut items, timeout);
+        }
+        sleeper.awake();
+        sleeper.drain();
+    }
+
+    fn receive(&mut self, now: Time) -> bool {
+        let mut worked = false;
+        for _ in 0..PER_TURN {
+            let Ok(name) = self.router.recv_bytes(zmq::DONTWAIT) else { break };
+            let Ok(mut message) = self.router.recv_msg(zmq::DONTWAIT) else { break };
+            worked = true;
+            // One part for the name, one for the message; what is behind them is no message of ours.
+            let mut more = message.get_more();
+            let is_whole = !more;
+            while more {
+                more = self.router.recv_msg(zmq::DONTWAIT).is_ok_and(|part| part.get_more());
+            }
+            let user = if self.has_keys { message.gets("User-Id").and_then(|user| user.parse().ok()) } else { None };
+            match wire::get_to_central(&message) {
+                Ok(framed) if is_whole && user.is_some() == self.has_keys => self.received(now, name, user, framed),
+                _ => self.unreadable += 1,
+            }
+        }
+        worked
+    }
+
+    fn received(&mut self, now: Time, name: Vec<u8>, user: Option<u32>, framed: Framed<ToCentral>) {
+        let link = match self.links.get(&name) {
+            Some(&link) => link,
+            // Only a hello makes a connection one: whoever was sent away may still be talking.
+            None if matches!(framed.message, ToCentral::Hello { .. }) => self.link_up(now, name, user.map_or(framed.header.sc, ScId)),
+            None => return,
+        };
+        self.step(now, Event::Received(link, framed));
+    }
+
+    fn link_up(&mut self, now: Time, name: Vec<u8>, sc: ScId) -> LinkId {
+        if self.names.len() >= LINKS_MAX
+            && let Some((&oldest, _)) = self.names.first_key_value()
+        {
+            self.link_down(now, oldest);
+        }
+        self.last_link += 1;
+        let link = LinkId(self.last_link);
+        self.links.insert(name.clone(), link);
+        self.names.insert(link, name);
+        self.step(now, Event::LinkUp(link, sc));
+        link
+    }
+
+    fn unlink(&mut self, link: LinkId) -> bool {
+        let Some(name) = self.names.remove(&link) else { return false };
+        self.links.remove(&name).is_some()
+    }
+
+    fn link_down(&mut self, now: Time, link: LinkId) {
+        if self.unlink(link) {
+            self.step(now, Event::LinkDown(link));
+        }
+    }
+
+    /// One event, and everything that comes of it.
+    pub fn step(&mut self, now: Time, event: Event) {
+        let mut down = Vec::new();
+        self.central.step(now, event);
+        while let Some(action) = self.central.poll() {
+            match action {
+                Action::Send(link, framed) => {
+                    if !self.send(link, &framed) {
+                        down.push(link);
+                    }
+                }
+                Action::Close(link) => {
+                    self.unlink(link);
+                }
+                Action::Note(note) => self.note(now, note),
+            }
+        }
+        for link in down {
+            self.link_down(now, link);
+        }
+    }
+
+    /// False when the peer is gone, or takes nothing: its session ends, and the next one tells all (R38).
+    fn send(&mut self, link: LinkId, framed: &Framed<ToNode>) -> bool {
+        let Some(name) = self.names.get(&link) else { return true };
+        self.octets.clear();
+        wire::put_to_node(framed, &mut self.octets);
+        self.router.send_multipart([&name[..], &self.octets], zmq::DONTWAIT).is_ok()
+    }
+
+    fn note(&mut self, now: Time, note: Note) {
+        let words = self.words(note);
+        match note {
+            Note::Joined(_) | Note::InSync(..) | Note::Active(0) => tracing::info!("cluster: {words}"),
+            _ => tracing::warn!("cluster: {words}"),
+        }
+        if self.events.len() >= EVENTS_MAX {
+            self.events.pop_front();
+        }
+        self.events.push_back((now, words));
+        if let Note::HigherEpoch(highest) = note {
+            // The wall clock was set back, or another central node was here: this one begins a life above it, and learns anew.
+            let epoch = life(&self.clock).max(highest.saturating_add(1));
+            self.central = machine(&self.config, &self.tree, epoch, now);
+            self.links.clear();
+            self.names.clear();
+        }
+    }
+
+    fn words(&self, note: Note) -> String {
+        match note {
+            Note::Active(0) => "every expected gateway has told what is up: calls are granted".into(),
+            Note::Active(missing) => {
+                format!("calls are granted; {missing} expected gateways have not told what is up, their part stays free")
+            }
+            Note::Joined(sc) => format!("node {} began a session", sc.0),
+            Note::InSync(sc, calls, removed) => format!("node {} told {calls} calls, {removed} others were removed", sc.0),
+            Note::SyncIncomplete(sc) => format!("node {} told with gaps: all over again", sc.0),
+            Note::Orphaned(sc) => format!("node {} is lost: its calls count on", sc.0),
+            Note::Forgotten(sc, calls) => format!("node {} was lost for too long: {calls} of its calls no longer count", sc.0),
+            Note::DuplicateId(sc) => format!("two nodes say they are {}: the newcomer was refused", sc.0),
+            Note::Refused(sc, why) => format!("node {} was refused: {}", sc.0, why.text()),
+            Note::HigherEpoch(epoch) => format!("a node has seen epoch {epoch}, above this one's: this central node begins anew"),
+            Note::Mended(sc, added, removed) => format!("node {} had other calls: {added} added, {removed} removed", sc.0),
+            Note::Threshold(scope, crossing) => {
+                let name = self.tree.get(scope).map_or("", |scope| &scope.name);
+                format!("scope {name}: {crossing}")
+            }
+            Note::Full(sc) => format!("the table of calls is full: calls of node {} are not counted", sc.0),
+        }
+    }
+
+    /// What happened last, newest first.
+    pub fn event_lines(&self, now: Time) -> Vec<EventLine> {
+        self.events.iter().rev().map(|(at, what)| EventLine { age_s: now.since(*at).as_secs(), what: what.clone() }).collect()
+    }
+}
+
+/// The machine of one life.
+fn machine(config: &Config, tree: &Arc<Tree>, epoch: u64, now: Time) -> Central {
+    let cac = &config.cac;
+    let settings = Settings {
+        learn_for: cac.learn_for,
+        forget_after: cac.forget_after,
+        ..Settings::new(epoch, cac.nodes.iter().copied().map(ScId).collect())
+    };
+    Central::new(now, settings, tree.clone(), config::limits(config), config::policies(config))
+}

@@ -1,0 +1,145 @@
+//! A gateway's part in a cluster: starts the link thread, and hands each core its end of the rings.
+
+use super::keys;
+use super::link::{CorePlace, Link, Order};
+use super::view::{CcbRow, LinkView};
+use crate::config::{self, CacMode, Config};
+use crate::host::clock::{self, Clock};
+use crate::host::cpu;
+use crate::host::ring;
+use crate::host::transport::{Waker, wake};
+use crate::proto::base::Time;
+use crate::proto::cac::asker::{FromLink, ToLink};
+use crate::proto::cac::node::{Node, Settings};
+use crate::proto::cac::{Guid, Limits, ScId};
+use anyhow::{Context, Result};
+use crossbeam::channel::{Sender, bounded};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Entries of a ring between a core and the link: what a core can ask for within the time of a decision.
+const RING: usize = 4096;
+/// Calls of one gateway: more than its cores can hold connections.
+const CALLS_MAX: usize = 8_000_000;
+/// Orders that wait.
+const ORDERS: usize = 64;
+/// How long the link may take to answer an operator.
+const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+/// Lives are counted in tenths of seconds since this, in microseconds since 1970: 2026-01-01.
+const LIVES_SINCE_US: u64 = 1_767_225_600_000_000;
+
+/// A core's end.
+pub struct CoreLink {
+    /// To the node.
+    pub to: ring::Sender<ToLink>,
+    /// From it.
+    pub from: ring::Receiver<FromLink>,
+    /// Ends the link's sleep.
+    pub waker: Waker,
+}
+
+/// The handle on the link thread.
+pub struct Cluster {
+    orders: Sender<Order>,
+    waker: Waker,
+    lost_since: Arc<AtomicU64>,
+    central: std::net::SocketAddr,
+}
+
+/// What a life of a process is called: later ones are larger, unless the wall clock was set back, and differ in any case.
+pub(super) fn life(clock: &Clock) -> u64 {
+    clock::wall_us_at_zero(clock) + clock.now().0 / 1_000
+}
+
+impl Cluster {
+    /// In a cluster: starts the link thread for cores with these wakers. The handle, and each core's end.
+    ///
+    /// # Errors
+    /// What the machine refused, naming the setting it is about.
+    pub fn start(config: &Config, wakers: &[Waker], clock: Clock) -> Result<Option<(Arc<Cluster>, Vec<CoreLink>)>> {
+        let cac = &config.cac;
+        if cac.mode != CacMode::Cluster {
+            return Ok(None);
+        }
+        let tree = Arc::new(config::tree(config).context("cac.mode = \"cluster\": no scopes")?);
+        let keys = keys::of(config)?.zip(cac.cs_key.as_deref().and_then(keys::decode));
+        let central = *cac.cs.first().context("cac.cs is empty")?;
+        let incarnation = (life(&clock).saturating_sub(LIVES_SINCE_US) / 100_000) as u32;
+        let settings =
+            Settings { nodes: cac.nodes.len().max(1) as u32, calls_max: CALLS_MAX, ..Settings::new(ScId(cac.node), incarnation) };
+        let node = Node::new(clock.now(), settings, tree, config::limits(config), config::policies(config));
+        let (waker, sleeper) = wake::pair().context("an event to wake the cluster's link")?;
+        let (mut cores, mut links) = (Vec::new(), Vec::new());
+        for core in wakers {
+            let (to_link, from_core) = ring::pair(RING);
+            let (to_core, from_link) = ring::pair(RING);
+            cores.push(CorePlace { from: from_core, to: to_core, waker: core.clone(), waiting: VecDeque::new() });
+            links.push(CoreLink { to: to_link, from: from_link, waker: waker.clone() });
+        }
+        let (orders, receiver) = bounded(ORDERS);
+        let lost_since = Arc::new(AtomicU64::new(clock.now().0.max(1)));
+        let link = Link {
+            node,
+            name: (cac.node, incarnation),
+            cores,
+            orders: receiver,
+            sleeper,
+            central,
+            keys,
+            clock,
+            lost_since: lost_since.clone(),
+        };
+        let housekeeping = config.cores.housekeeping_cpu;
+        let run = move || {
+            if let Some(cpu) = housekeeping
+                && !cpu::pin(cpu.into())
+            {
+                tracing::warn!("cores.housekeeping_cpu: the kernel does not pin the cluster's link to CPU {cpu}");
+            }
+            link.run();
+        };
+        std::thread::Builder::new().name("cluster".into()).spawn(run).context("no thread for the cluster's link")?;
+        Ok(Some((Arc::new(Cluster { orders, waker, lost_since, central }), links)))
+    }
+
+    /// Where the central node is.
+    pub fn central(&self) -> std::net::SocketAddr {
+        self.central
+    }
+
+    /// Since when there is no contact with it.
+    pub fn lost_since(&self) -> Option<Time> {
+        Some(self.lost_since.load(Ordering::Acquire)).filter(|since| *since != 0).map(Time)
+    }
+
+    fn order(&self, order: Order) -> bool {
+        let taken = self.orders.try_send(order).is_ok();
+        self.waker.wake();
+        taken
+    }
+
+    /// How the link is; `None` when its thread does not answer.
+    pub fn view(&self) -> Option<LinkView> {
+        let (reply, answer) = bounded(1);
+        self.order(Order::View(reply)).then(|| answer.recv_timeout(ANSWER_WITHIN).ok())?
+    }
+
+    /// The calls of this gateway, or one of them.
+    pub fn ccbs(&self, only: Option<Guid>) -> Option<Vec<CcbRow>> {
+        let (reply, answer) = bounded(1);
+        self.order(Order::Ccbs(only, reply)).then(|| answer.recv_timeout(ANSWER_WITHIN).ok())?
+    }
+
+    /// Other limits, for the rules of being alone.
+    pub fn set_limits(&self, limits: Vec<Limits>) {
+        self.order(Order::Limits(limits));
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.order(Order::Stop);
+    }
+}

@@ -1,0 +1,14 @@
+//! A cluster of gateways that count together: the link of a gateway, the central node's process, keys (docs/decisions/cluster.md).
+//!
+//! The machines are `proto::cac::{node, central}`; what is here moves their messages by ZeroMQ and their decisions by rings. Every
+//! ZeroMQ socket stays on the thread that made it. A gateway's link thread runs the [`Node`](crate::proto::cac::node::Node); the
+//! cores reach it by rings and wake it only when it sleeps.
+
+pub mod central;
+pub mod gateway;
+pub mod keys;
+mod link;
+mod operators;
+mod socket;
+pub mod view;
+mod zap;

@@ -1,0 +1,210 @@
+//! What operators ask of the central node, and what it does for them.
+
+use super::central::Process;
+use super::view::{self, ClusterView, NodeRow};
+use crate::config::{self, Config};
+use crate::host::clock::Clock;
+use crate::host::control::lists::pick;
+use crate::host::control::protocol::{CacOrder, Failure, FailureKind, GatewayView, Request, What};
+use crate::host::control::server::Answers;
+use crate::host::control::socket;
+use crate::host::control::view::{Body, ChangeRow, DenialRow, Reload};
+use crate::host::transport::Waker;
+use crate::proto::base::Time;
+use crate::proto::cac::central::{Event, Reach, Refused};
+use crate::proto::cac::{ScId, ScopeId};
+use crossbeam::channel::{Sender, bounded};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+/// How long the central node may take to answer an operator.
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+
+/// One request, and where its answer goes.
+pub(super) struct Order {
+    request: Request,
+    reply: Sender<Result<Body, Failure>>,
+}
+
+/// Where operators come in.
+pub(super) struct Desk {
+    orders: Sender<Order>,
+    waker: Waker,
+    clock: Clock,
+    started: Time,
+    owner: u32,
+    listen: String,
+}
+
+impl Desk {
+    pub fn new(orders: Sender<Order>, waker: Waker, clock: Clock, listen: String) -> Desk {
+        Desk { orders, waker, clock, started: clock.now(), owner: socket::user(), listen }
+    }
+}
+
+impl Answers for Desk {
+    fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    fn owner(&self) -> u32 {
+        self.owner
+    }
+
+    fn view(&self) -> GatewayView {
+        GatewayView {
+            domain: format!("central node {}", self.listen),
+            version: env!("CARGO_PKG_VERSION").into(),
+            simulated: false,
+            uptime_s: self.clock.now().since(self.started).as_secs(),
+        }
+    }
+
+    fn answer(&self, request: Request, _silent: &mut Vec<u8>) -> Result<Body, Failure> {
+        let (reply, answer) = bounded(1);
+        let taken = self.orders.try_send(Order { request, reply }).is_ok();
+        self.waker.wake();
+        let silent = || Failure::new(FailureKind::Silent, "the central node does not answer");
+        if taken { answer.recv_timeout(ANSWER_WITHIN).map_err(|_| silent())? } else { Err(silent()) }
+    }
+
+    fn trace(&self, _stream: &UnixStream, _request: &Request, _begin: &mut dyn FnMut(String)) -> Result<(), Failure> {
+        Err(not_here())
+    }
+}
+
+fn not_here() -> Failure {
+    Failure::new(FailureKind::Refused, "this is the central node of admission: it has `show cac`, `show ccbs`, `cac ...` and `reload`")
+}
+
+impl Process {
+    /// Does what an operator wants. Who asked may have gone.
+    pub(super) fn obey(&mut self, now: Time, order: Order) {
+        let Order { request, reply } = order;
+        let done = match request {
+            Request::Show { what: What::Cac, name, state } => match name.as_deref().and_then(view::guid) {
+                Some(guid) => pick(view::ccbs(now, self.central.authority(), Some(guid)), None, None).map(Body::Ccbs),
+                None => self.view(now, name.as_deref(), state.as_deref()),
+            },
+            Request::Show { what: What::Ccbs, name, state } => {
+                pick(view::ccbs(now, self.central.authority(), None), name.as_deref(), state.as_deref()).map(Body::Ccbs)
+            }
+            Request::Cac(order) => self.order(now, &order).map(Body::Done),
+            Request::Reload { dry_run } => self.reload(dry_run).map(Body::Reload),
+            _ => Err(not_here()),
+        };
+        let _ = reply.send(done);
+    }
+
+    fn order(&mut self, now: Time, order: &CacOrder) -> Result<String, Failure> {
+        let known = |process: &Process, node: u32| {
+            let unknown = || Failure::new(FailureKind::Unknown, format!("there is no node {node}"));
+            process.central.nodes().any(|view| view.sc == ScId(node)).then_some(ScId(node)).ok_or_else(unknown)
+        };
+        match *order {
+            CacOrder::Drain { node, off } => {
+                let sc = known(self, node)?;
+                self.step(now, Event::Drain(sc, !off));
+                Ok(format!("node {node} gets {} new calls", if off { "its" } else { "no" }))
+            }
+            CacOrder::Forget { node } => {
+                let sc = known(self, node)?;
+                let calls = self.central.authority().ledger().of_node(sc).count();
+                self.step(now, Event::Forget(sc));
+                Ok(format!("node {node} is forgotten: {calls} calls no longer count"))
+            }
+            CacOrder::Resync { node: Some(node) } => {
+                let sc = known(self, node)?;
+                self.step(now, Event::Resync(Some(sc)));
+                Ok(format!("node {node} tells all again"))
+            }
+            CacOrder::Resync { node: None } => {
+                self.step(now, Event::Resync(None));
+                Ok("every node tells all again".into())
+            }
+            CacOrder::DryRun { off } => {
+                self.central.set_dry_run(!off);
+                Ok(if off { "limits refuse again" } else { "limits count what they would refuse, and refuse nothing" }.into())
+            }
+        }
+    }
+
+    fn view(&self, now: Time, name: Option<&str>, state: Option<&str>) -> Result<Body, Failure> {
+        let (central, counts) = (&self.central, self.central.counts());
+        let nodes = central.nodes().map(|view| {
+            let (state, lost_s) = match view.reach {
+                Reach::InSync => ("in-sync", None),
+                Reach::Syncing => ("syncing", None),
+                Reach::Lost(since) => ("lost", Some(now.since(since).as_secs())),
+            };
+            NodeRow {
+                node: view.sc.0,
+                state: state.into(),
+                lost_s,
+                incarnation: view.incarnation,
+                session: view.session,
+                calls: view.calls,
+                drained: view.drained,
+            }
+        });
+        Ok(Body::Cluster(Box::new(ClusterView {
+            epoch: central.epoch(),
+            mode: if central.is_active() { "active" } else { "learning" }.into(),
+            dry_run: central.is_dry_run(),
+            calls: central.authority().ledger().len(),
+            granted: counts.granted,
+            denied: counts.denied,
+            learning: counts.learning,
+            facts: counts.facts,
+            stale: counts.stale,
+            unreadable: self.unreadable,
+            strangers: self.doorman.refused(),
+            scopes: pick(view::scopes(central.authority()), name, state)?,
+            nodes: nodes.collect(),
+            denials: central.denials().map(|refused| self.denial(now, refused)).rev().collect(),
+            events: self.event_lines(now),
+        })))
+    }
+
+    fn denial(&self, now: Time, refused: &Refused) -> DenialRow {
+        let tree = self.central.authority().tree();
+        let name = |scope: ScopeId| tree.get(scope).map_or(String::new(), |scope| scope.name.clone());
+        DenialRow {
+            age_s: now.since(refused.at).as_secs(),
+            endpoint: format!("node {}", refused.sc.0),
+            call: refused.guid.to_string(),
+            direction: refused.charge.direction.name().into(),
+            class: refused.charge.class.name().into(),
+            kbits: refused.charge.kbits,
+            scope: name(refused.denial.scope),
+            why: refused.denial.cause.text().into(),
+            used: refused.denial.used,
+            limit: refused.denial.limit,
+        }
+    }
+
+    /// Takes over what changed in the file: limits only, the rest needs a restart (R21).
+    pub(super) fn reload(&mut self, dry_run: bool) -> Result<Reload, Failure> {
+        let refused = |message: String| Failure::new(FailureKind::Refused, message);
+        let path = self.path.as_deref().ok_or_else(|| refused("the central node has no file to read again".into()))?;
+        let new = Config::load(path).map_err(|errors| refused(errors.to_string()))?;
+        let changes = config::diff(&self.config, &new);
+        let rows = changes.iter().map(|change| ChangeRow {
+            key: change.key.clone(),
+            old: change.old.clone(),
+            new: change.new.clone(),
+            needs_restart: !change.reloadable,
+        });
+        let reload = Reload { done: !dry_run, changes: rows.collect(), notes: Vec::new() };
+        if dry_run {
+            return Ok(reload);
+        }
+        let fixed: Vec<_> = changes.iter().filter(|change| !change.reloadable).map(ToString::to_string).collect();
+        if !fixed.is_empty() {
+            return Err(refused(format!("nothing was changed, for this needs a restart:\n{}", fixed.join("\n"))));
+        }
+        self.central.set_limits(config::limits(&new));
+        self.config = new;
+        Ok(reload)
+    }
+}

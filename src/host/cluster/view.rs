@@ -1,0 +1,225 @@
+//! What operators see of a cluster: at a gateway its link, at the central node everything.
+
+use crate::host::control::view::{DenialRow, List, Row, ScopeRow};
+use crate::proto::base::Time;
+use crate::proto::cac::charge::Key;
+use crate::proto::cac::limits::{Amount, Amounts};
+use crate::proto::cac::{Authority, Cause, Ccb, Guid, ScopeId, UNLIMITED};
+use serde::{Deserialize, Serialize};
+
+/// A gateway's link to the central node.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct LinkView {
+    /// The number of this gateway.
+    pub node: u32,
+    /// Its life.
+    pub incarnation: u32,
+    /// `in-sync`, `syncing`, or `lost`.
+    pub state: String,
+    /// The central node's life, the highest seen.
+    pub epoch: u64,
+    /// Calls of this gateway that count.
+    pub calls: usize,
+    /// Requests on their way, those given up a moment ago included.
+    pub requests: usize,
+    /// Reports that are not acknowledged.
+    pub reports: usize,
+    /// Calls the central node admitted, and refused.
+    pub granted: u64,
+    /// See `granted`.
+    pub denied: u64,
+    /// Calls admitted, and refused, without it.
+    pub local: u64,
+    /// See `local`.
+    pub refused: u64,
+    /// Requests not answered in time; answers that came too late.
+    pub overdue: u64,
+    /// See `overdue`.
+    pub late: u64,
+    /// Messages of an old session or older than the last.
+    pub stale: u64,
+    /// Messages that could not be read.
+    pub unreadable: u64,
+    /// Messages for which a queue had no room.
+    pub lost: u64,
+    /// Syncs begun.
+    pub syncs: u64,
+    /// How long decisions of the central node took, in microseconds: the middle one, and that of which one in a hundred took longer.
+    pub p50_us: u64,
+    /// See `p50_us`.
+    pub p99_us: u64,
+}
+
+/// The central node.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ClusterView {
+    /// Its life.
+    pub epoch: u64,
+    /// `active` or `learning`.
+    pub mode: String,
+    /// Limits only count what they would refuse.
+    pub dry_run: bool,
+    /// Calls that count.
+    pub calls: usize,
+    /// Requests granted, refused, and answered "learning".
+    pub granted: u64,
+    /// See `granted`.
+    pub denied: u64,
+    /// See `granted`.
+    pub learning: u64,
+    /// Calls told of that were admitted without this node.
+    pub facts: u64,
+    /// Messages of an old session or older than the last.
+    pub stale: u64,
+    /// Messages that could not be read.
+    pub unreadable: u64,
+    /// Connections refused for their key.
+    pub strangers: u64,
+    /// The scopes.
+    pub scopes: List<ScopeRow>,
+    /// The gateway nodes.
+    pub nodes: Vec<NodeRow>,
+    /// The latest refusals, newest first. Their endpoint is the node.
+    pub denials: Vec<DenialRow>,
+    /// What happened last, newest first.
+    pub events: Vec<EventLine>,
+}
+
+/// Something that happened.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct EventLine {
+    /// When, in seconds before now.
+    pub age_s: u64,
+    /// What.
+    pub what: String,
+}
+
+/// One gateway node, seen from the central one.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct NodeRow {
+    /// Its number.
+    pub node: u32,
+    /// `in-sync`, `syncing`, or `lost`.
+    pub state: String,
+    /// When it is lost: since so many seconds.
+    pub lost_s: Option<u64>,
+    /// Its life; 0 when it is lost.
+    pub incarnation: u32,
+    /// Its session.
+    pub session: u64,
+    /// Calls that count for it.
+    pub calls: usize,
+    /// It may have no new ones.
+    pub drained: bool,
+}
+
+/// One call control block.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct CcbRow {
+    /// The call.
+    pub guid: String,
+    /// `ingress` or `egress`.
+    pub leg: String,
+    /// Whose it is.
+    pub node: u32,
+    /// Where it counts.
+    pub scopes: Vec<String>,
+    /// `in` or `out`.
+    pub direction: String,
+    /// `normal`, `priority` or `emergency`.
+    pub class: String,
+    /// Its bandwidth.
+    pub kbits: u32,
+    /// Who let it in.
+    pub admitted: String,
+    /// Since when it is here, in seconds.
+    pub age_s: u64,
+}
+
+impl Row for CcbRow {
+    const STATES: &'static [&'static str] = &["granted", "disconnected", "learning", "deadline", "emergency"];
+
+    fn name(&self) -> &str {
+        &self.guid
+    }
+
+    fn is(&self, state: &str) -> bool {
+        self.admitted == state
+    }
+}
+
+/// The GUID that `text` is.
+pub fn guid(text: &str) -> Option<Guid> {
+    let mut parts = text.split('-');
+    let mut part = |digits: usize| parts.next().filter(|part| part.len() == digits);
+    let sc = u32::from_str_radix(part(8)?, 16).ok()?;
+    let incarnation = u32::from_str_radix(part(8)?, 16).ok()?;
+    let number = u64::from_str_radix(part(16)?, 16).ok()?;
+    parts.next().is_none().then_some(Guid { sc, incarnation, number })
+}
+
+/// The call control blocks of an authority: all, or those of one call.
+pub fn ccbs(now: Time, authority: &Authority, only: Option<Guid>) -> Vec<CcbRow> {
+    let tree = authority.tree();
+    let name = |scope: ScopeId| tree.get(scope).map_or(String::new(), |scope| scope.name.clone());
+    let row = |(key, ccb): (&Key, &Ccb)| CcbRow {
+        guid: key.guid.to_string(),
+        leg: match key.leg {
+            crate::proto::cac::Leg::Ingress => "ingress".into(),
+            crate::proto::cac::Leg::Egress => "egress".into(),
+        },
+        node: key.sc.0,
+        scopes: ccb.charge.scopes().map(name).collect(),
+        direction: ccb.charge.direction.name().into(),
+        class: ccb.charge.class.name().into(),
+        kbits: ccb.charge.kbits,
+        admitted: ccb.admission.name().into(),
+        age_s: now.since(ccb.since).as_secs(),
+    };
+    authority.ledger().iter().filter(|(key, _)| only.is_none_or(|guid| key.guid == guid)).map(row).collect()
+}
+
+/// The scopes of an authority: use and limits.
+pub fn scopes(authority: &Authority) -> Vec<ScopeRow> {
+    let tree = authority.tree();
+    let row = |(id, scope): (ScopeId, &crate::proto::cac::Scope)| {
+        let (limits, tally) = (authority.limits(id), authority.tally(id));
+        let used: Amounts = authority.ledger().used(id);
+        let limit = |limit: u32| (limit < UNLIMITED).then_some(limit);
+        let causes = Cause::ALL.into_iter().map(|cause| (cause.text().to_owned(), tally.denied[cause as usize]));
+        let calls = used.get(Amount::Calls);
+        ScopeRow {
+            name: scope.name.clone(),
+            kind: scope.kind.name().into(),
+            pool: scope.parent.and_then(|parent| tree.get(parent)).map(|pool| pool.name.clone()),
+            calls,
+            calls_limit: limit(limits.calls),
+            inbound: used.get(Amount::Inbound),
+            inbound_limit: limit(limits.inbound),
+            outbound: used.get(Amount::Outbound),
+            outbound_limit: limit(limits.outbound),
+            kbits: used.get(Amount::Kbits),
+            kbits_limit: limit(limits.kbits),
+            priority: used.get(Amount::Priority),
+            emergency: calls.saturating_sub(used.get(Amount::Normal) + used.get(Amount::Priority)),
+            refused: causes.filter(|(_, count)| *count > 0).collect(),
+            peak: Some(tally.peak),
+            scarce: false,
+        }
+    };
+    tree.iter().map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guid_is_read_as_it_is_shown() {
+        let shown = Guid { sc: 7, incarnation: 0xffff_ffff, number: 1 << 56 | 9 };
+        assert_eq!(guid(&shown.to_string()), Some(shown));
+        for wrong in ["", "north", "00000007-ffffffff", "00000007-ffffffff-010000000000000g", "00000007-ffffffff-0100000000000009-1"] {
+            assert_eq!(guid(wrong), None, "{wrong}");
+        }
+    }
+}
