@@ -4,6 +4,7 @@ use super::{MS, S, audit, create, each_layout, world};
 use std::time::Duration;
 use tollgate::proto::base::Counter;
 use tollgate::proto::core::Administration;
+use tollgate::proto::package::ChannelKind;
 use tollgate::proto::restart::BlockHow;
 use tollgate::sim::{Faults, Layout, Setup, World};
 
@@ -239,6 +240,32 @@ fn a_commit_never_lacks_room() {
         assert!(done > 1, "{layout:?}");
         assert_eq!(w.ask("RQNT", "*", &["X: 9", "N: ca1@ca1.example.net"]).code, Some(403), "the only entity is in use");
         assert_eq!(w.ask("RQNT", "ds/ds1-5/5", &["X: 9", "N: ca2@ca2.example.net:2728"]).code, Some(200), "it is this one");
+    }
+}
+
+/// A request over channels of several kinds is judged on each of them: a digit map with the letter of a package that only some have is
+/// refused for all, and one that all can follow is kept by all (G-DMP-02, G-TXN-02).
+#[test]
+fn a_digit_map_is_judged_on_every_kind_of_channel() {
+    for layout in Layout::ALL {
+        let kinds = [ChannelKind::Clear, ChannelKind::CasMf, ChannelKind::PbxFxs, ChannelKind::Clear];
+        let mut w = World::new(Setup::new(layout, 1), |plan, _| {
+            plan.spans.iter_mut().zip(kinds.iter().cycle()).for_each(|(span, &kind)| span.signalling.kind = kind);
+        });
+        let long = format!("D: ({}|3xxP)", vec!["1[2-9]xxxxxxx"; 100].join("|"));
+        assert_eq!(w.ask("RQNT", "*", &["X: 5", &long]).code, Some(537), "{layout:?}");
+        assert_eq!(w.ask("RQNT", "ds/ds1-2/*", &["X: 5", &long]).code, Some(537), "{layout:?}");
+        for name in SAMPLE {
+            assert_eq!(audit(&mut w, name, "D"), "", "{layout:?}");
+        }
+        assert_eq!(w.ask("RQNT", "ds/ds1-4/*", &["X: 5", &long]).code, Some(200), "{layout:?}");
+        let plain = format!("D: ({})", vec!["1[2-9]xxxxxxx"; 100].join("|"));
+        assert_eq!(w.ask("RQNT", "*", &["X: 5", &plain]).code, Some(200), "{layout:?}");
+        for name in SAMPLE {
+            assert_eq!(audit(&mut w, name, "D"), plain[3..], "{layout:?}");
+        }
+        w.run_for(2 * S);
+        w.check_quiet();
     }
 }
 

@@ -18,7 +18,8 @@ use super::respond::{Final, Preface};
 use crate::proto::base::{CoreId, Counter, EndpointRange, HexId, Time};
 use crate::proto::codec::mgcp::{Command, Verb};
 use crate::proto::endpoint::{Announcement as Told, EntityId};
-use crate::proto::mgcp::request::{self, RequestPlan};
+use crate::proto::mgcp::event::Lists;
+use crate::proto::mgcp::request::{self, RequestPlan, Shapes};
 use crate::proto::mgcp::{self, Outcome, Refused, configure, delete};
 use crate::proto::transaction::history;
 use crate::proto::trunk::{Cursor, Selection};
@@ -51,6 +52,8 @@ struct Work {
     selection: Selection,
     change: Change,
     cursor: Cursor,
+    /// What is known of its lists by the kind of channel.
+    shapes: Shapes,
     /// The notified entity of the command, kept in its table until the share is done.
     entity: EntityId,
 }
@@ -341,7 +344,8 @@ impl Core {
                 Change::Request(plan) => request::hold_entity(&mut core.calls, plan, command)?,
                 _ => EntityId::PROVISIONED,
             };
-            Ok(Work { received, domain, selection, change, cursor: Cursor::default(), entity })
+            let (cursor, shapes) = (Cursor::default(), Shapes::default());
+            Ok(Work { received, domain, selection, change, cursor, shapes, entity })
         })
     }
 
@@ -377,13 +381,18 @@ impl Core {
             }
         }
         if matches!(work.change, Change::Request(plan) if plan.requests()) {
+            let mut shapes = work.shapes;
             self.parsed(turn, message, |core, _, command| {
+                let lists = request::lists(command)?;
                 let mut all = range.iter();
                 all.try_for_each(|endpoint| match core.calls.endpoints.owns(endpoint) {
-                    true => request::hold(&mut core.calls, command, endpoint),
+                    true => request::hold(&mut core.calls, &lists, &mut shapes, endpoint),
                     false => Ok(()),
                 })
             })?;
+            if let Some(work) = self.shares.current.as_mut().and_then(|share| share.work.as_mut()) {
+                work.shapes = shapes;
+            }
         }
         Ok(Some(range.count))
     }
@@ -401,6 +410,10 @@ impl Core {
 
     fn apply_to<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, range: EndpointRange, work: &Work, command: &Command<'_>) {
         let mut moved = false;
+        let lists = match &work.change {
+            Change::Request(plan) if plan.requests() => request::lists(command).unwrap_or_default(),
+            _ => Lists::default(),
+        };
         for endpoint in range.iter() {
             if !self.calls.endpoints.owns(endpoint) {
                 continue;
@@ -415,9 +428,9 @@ impl Core {
                 Change::Request(plan) => {
                     self.abort_requests(turn, endpoint);
                     if plan.requests() {
-                        request::draw(&mut self.calls, command, endpoint);
+                        request::draw(&mut self.calls, &lists, &work.shapes, endpoint);
                     }
-                    if request::apply(&mut self.calls, turn.now, endpoint, plan, command, None) {
+                    if request::apply_lists(&mut self.calls, turn.now, endpoint, (plan, &lists), command, None) {
                         moved = true;
                         self.report_entity(endpoint);
                     }

@@ -9,6 +9,7 @@ use super::{Calls, ENTITY_REFUSED, NO_ENTITY_LEFT, PERSISTENT_ALONE, Refused};
 use crate::proto::base::{AgentId, Counter, EndpointIndex, HexId, Time};
 use crate::proto::codec::mgcp::{Code, Command};
 use crate::proto::endpoint::{Blobs, ConnectionId, EntityId};
+use crate::proto::package::ChannelKind;
 
 /// What a request changes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,8 +45,9 @@ pub fn validate(calls: &Calls, command: &Command<'_>, endpoint: EndpointIndex, c
     let plan = read(calls, command)?;
     let (mut blocks, mut replaced) = (entity_blocks(calls, &plan, command)?, 0);
     if plan.requests() {
-        blocks += check(calls, command, endpoint, carrier)?;
-        replaced += event::replaced(calls, endpoint, &lists(command)?);
+        let lists = lists(command)?;
+        blocks += check_lists(calls, &lists, endpoint, carrier)?;
+        replaced += event::replaced(calls, endpoint, &lists);
     }
     if let Some(text) = command.description {
         blocks += Blobs::blocks_for(text.len());
@@ -85,9 +87,12 @@ pub fn read(calls: &Calls, command: &Command<'_>) -> Result<RequestPlan, Refused
 
 /// Checks the lists of a request on one endpoint: how many blocks of memory they will take there.
 pub fn check(calls: &Calls, command: &Command<'_>, endpoint: EndpointIndex, carrier: Carrier) -> Result<u32, Refused> {
-    let lists = lists(command)?;
-    Check::new(calls, endpoint, carrier).request(&lists)?;
-    event::blocks(calls, endpoint, &lists)
+    check_lists(calls, &lists(command)?, endpoint, carrier)
+}
+
+fn check_lists(calls: &Calls, lists: &Lists<'_>, endpoint: EndpointIndex, carrier: Carrier) -> Result<u32, Refused> {
+    Check::new(calls, endpoint, carrier).request(lists)?;
+    event::blocks(calls.channel_kind(endpoint), lists)
 }
 
 /// Blocks for the name of the notified entity, when it is a new one; or the table of them is full.
@@ -100,26 +105,52 @@ fn entity_blocks(calls: &Calls, plan: &RequestPlan, command: &Command<'_>) -> Re
     })
 }
 
+/// What is known of a request for many endpoints by the kind of their channels: how many blocks of memory its lists take, once they and
+/// its digit maps were found good on one. So a long digit map is read once for each kind, not for each endpoint.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Shapes([Option<u32>; ChannelKind::ALL.len()]);
+
+impl Shapes {
+    /// The blocks that the lists take on a channel of this kind; `None` before one was checked.
+    fn blocks(&self, kind: ChannelKind) -> Option<u32> {
+        self.0.get(kind as usize).copied().flatten()
+    }
+
+    fn note(&mut self, kind: ChannelKind, blocks: u32) {
+        if let Some(place) = self.0.get_mut(kind as usize) {
+            *place = Some(blocks);
+        }
+    }
+}
+
 /// Keeps room for the lists of a request on `endpoint`, which is one of many, until it is applied there; or it is impossible there.
-pub fn hold(calls: &mut Calls, command: &Command<'_>, endpoint: EndpointIndex) -> Result<(), Refused> {
-    let needed = check(calls, command, endpoint, Carrier::None)?;
-    let replaced = event::replaced(calls, endpoint, &lists(command)?);
+pub fn hold(calls: &mut Calls, lists: &Lists<'_>, shapes: &mut Shapes, endpoint: EndpointIndex) -> Result<(), Refused> {
+    let kind = calls.channel_kind(endpoint);
+    let known = shapes.blocks(kind);
+    Check::new(calls, endpoint, Carrier::None).with_good_maps(known.is_some()).request(lists)?;
+    let needed = match known {
+        Some(blocks) => blocks,
+        None => event::blocks(kind, lists)?,
+    };
+    shapes.note(kind, needed);
+    let replaced = event::replaced(calls, endpoint, lists);
     if calls.endpoints.blobs.hold(needed, replaced) { Ok(()) } else { Err(calls.no_room()) }
 }
 
 /// The room held for a request on `endpoint` is used next.
-pub fn draw(calls: &mut Calls, command: &Command<'_>, endpoint: EndpointIndex) {
-    event::make_room(calls, endpoint, &lists(command).unwrap_or_default());
-    let needed = blocks(calls, command, endpoint);
+pub fn draw(calls: &mut Calls, lists: &Lists<'_>, shapes: &Shapes, endpoint: EndpointIndex) {
+    event::make_room(calls, endpoint, lists);
+    let needed = shapes.blocks(calls.channel_kind(endpoint)).unwrap_or(0);
     calls.endpoints.blobs.draw(needed);
 }
 
 /// How many blocks of memory the lists of a request, which were checked, take on `endpoint`.
 pub fn blocks(calls: &Calls, command: &Command<'_>, endpoint: EndpointIndex) -> u32 {
-    lists(command).and_then(|lists| event::blocks(calls, endpoint, &lists)).unwrap_or(0)
+    lists(command).and_then(|lists| event::blocks(calls.channel_kind(endpoint), &lists)).unwrap_or(0)
 }
 
-fn lists<'a>(command: &Command<'a>) -> Result<Lists<'a>, Refused> {
+/// The lists of a request, which are the same for every endpoint.
+pub fn lists<'a>(command: &Command<'a>) -> Result<Lists<'a>, Refused> {
     Ok(Lists {
         requested: command.requested_events()?,
         signals: command.signals()?,
@@ -157,10 +188,22 @@ pub fn apply(
     command: &Command<'_>,
     current: Option<ConnectionId>,
 ) -> bool {
+    let lists = if plan.requests() { lists(command).unwrap_or_default() } else { Lists::default() };
+    apply_lists(calls, now, endpoint, (plan, &lists), command, current)
+}
+
+/// The same with the lists of the command, as [`lists`] has read them.
+pub fn apply_lists(
+    calls: &mut Calls,
+    now: Time,
+    endpoint: EndpointIndex,
+    (plan, &lists): (&RequestPlan, &Lists<'_>),
+    command: &Command<'_>,
+    current: Option<ConnectionId>,
+) -> bool {
     configure::apply(calls, endpoint, plan.configure);
     if let Some((id, quarantine)) = plan.request {
         let named = intern(calls, plan, command);
-        let lists = lists(command).unwrap_or_default();
         event::request(calls, now, endpoint, &event::Request { id, quarantine, named, lists, current });
     }
     let named = match plan.entity {

@@ -86,18 +86,24 @@ impl DigitMap {
     }
 }
 
-/// Whether the text of a map can be compiled; true when it uses the letter of package DM1.
-pub fn check(text: &[u8]) -> Result<bool, DigitMapError> {
+/// Whether a map can be compiled; true when it uses the letter of package DM1.
+pub fn check(map: &mgcp::DigitMap<'_>) -> Result<bool, DigitMapError> {
     let mut extended = false;
-    each_position(text, |position| extended |= position == Position::End { yields: true })?;
+    positions_of(map, |position| extended |= position == Position::End { yields: true })?;
     Ok(extended)
 }
 
-fn each_position(text: &[u8], mut take: impl FnMut(Position)) -> Result<(), DigitMapError> {
+fn each_position(text: &[u8], take: impl FnMut(Position)) -> Result<(), DigitMapError> {
     if text.len() > MAP_MAX {
         return Err(DigitMapError::TooLong);
     }
-    let map = mgcp::DigitMap::parse(text).map_err(|_| DigitMapError::Malformed)?;
+    positions_of(&mgcp::DigitMap::parse(text).map_err(|_| DigitMapError::Malformed)?, take)
+}
+
+fn positions_of(map: &mgcp::DigitMap<'_>, mut take: impl FnMut(Position)) -> Result<(), DigitMapError> {
+    if map.as_bytes().len() > MAP_MAX {
+        return Err(DigitMapError::TooLong);
+    }
     let letter = SymbolSet::of(b'P').unwrap_or_default();
     for string in map.strings() {
         let mut yields = false;

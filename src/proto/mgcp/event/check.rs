@@ -80,12 +80,24 @@ pub struct Check<'c> {
     watch: Option<&'c Watch>,
     kind: ChannelKind,
     carrier: Carrier,
+    /// The digit maps were found good on another channel of this kind.
+    maps_are_good: bool,
 }
 
 impl<'c> Check<'c> {
     /// For `endpoint`.
     pub fn new(calls: &'c Calls, endpoint: EndpointIndex, carrier: Carrier) -> Check<'c> {
-        Check { calls, endpoint, watch: calls.watch(endpoint), kind: calls.channel_kind(endpoint), carrier }
+        let (watch, kind) = (calls.watch(endpoint), calls.channel_kind(endpoint));
+        Check { calls, endpoint, watch, kind, carrier, maps_are_good: false }
+    }
+
+    /// For one of many of its kind: the digit maps of the request were found good on another.
+    pub fn with_good_maps(self, good: bool) -> Check<'c> {
+        Check { maps_are_good: good, ..self }
+    }
+
+    fn digit_map(&self, map: DigitMap<'_>) -> Result<(), Refused> {
+        if self.maps_are_good { Ok(()) } else { super::dial::check(map, self.kind) }
     }
 
     /// Everything a request says.
@@ -95,7 +107,7 @@ impl<'c> Check<'c> {
             None => self.watch.is_some_and(|watch| !watch.digit_map.is_empty()),
         };
         if let Some(Some(map)) = lists.digit_map {
-            super::dial::check(map, self.kind)?;
+            self.digit_map(map)?;
         }
         if let Some(list) = lists.requested {
             self.events(list, For::Requested { embedded: false }, map, lists.looping)?;
@@ -201,7 +213,7 @@ impl<'c> Check<'c> {
                 Action::Package { .. } => return Err(mgcp::ACTION_UNSUPPORTED),
                 Action::Embedded(embedded) => {
                     if let Some(map) = embedded.digit_map {
-                        super::dial::check(map, self.kind)?;
+                        self.digit_map(map)?;
                     }
                     let map = map || embedded.digit_map.is_some();
                     if let Some(list) = embedded.requested {

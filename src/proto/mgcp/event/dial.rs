@@ -27,7 +27,7 @@ impl Dials {
 
 /// Whether a digit map can be followed on a channel of this kind (G-DMP-02).
 pub(super) fn check(map: Text<'_>, kind: ChannelKind) -> Result<(), Refused> {
-    match digits::check(map.as_bytes()) {
+    match digits::check(&map) {
         Ok(false) => Ok(()),
         Ok(true) if packages(kind).contains(&PackageId::DM1) => Ok(()),
         Ok(true) | Err(DigitMapError::Letter | DigitMapError::Malformed) => Err(mgcp::DIGIT_MAP_LETTER),

@@ -28,7 +28,7 @@ use crate::proto::base::{Counter, EndpointIndex, HexId, Time, TransactionId};
 use crate::proto::codec::mgcp::{ActionSet, Embedded, EventList, ListKind, Writer};
 use crate::proto::endpoint::{Blob, Blobs, ConnectionId, ConnectionSlot, EntityId};
 use crate::proto::mgcp::{self, Calls, Refused};
-use crate::proto::package::{EventId, PackageId, find_item};
+use crate::proto::package::{ChannelKind, EventId, PackageId, find_item};
 use crate::proto::trunk::EventText;
 use list::{Found, ROOM, Room};
 use watch::Which;
@@ -48,13 +48,12 @@ pub struct Request<'a> {
     pub current: Option<ConnectionId>,
 }
 
-/// How many blocks of the blobs the lists of a request take, at most; or it is refused because one is too long.
-pub fn blocks(calls: &Calls, endpoint: EndpointIndex, lists: &Lists<'_>) -> Result<u32, Refused> {
+/// How many blocks of the blobs the lists of a request take on a channel of this kind, at most; or it is refused because one is too long.
+pub fn blocks(kind: ChannelKind, lists: &Lists<'_>) -> Result<u32, Refused> {
     let mut blocks = 0;
     if let Some(Some(map)) = lists.digit_map {
         blocks += Blobs::blocks_for(map.as_bytes().len());
     }
-    let kind = calls.channel_kind(endpoint);
     for list in [lists.requested, lists.detected, lists.persistent].into_iter().flatten().filter(|list| !list.is_empty()) {
         let mut room = ROOM;
         let mut writer = Writer::new(&mut room);
@@ -345,7 +344,7 @@ fn activate(calls: &mut Calls, now: Time, slot: WatchSlot, embedded: Embedded<'_
     let Embedded { requested, signals, digit_map } = embedded;
     let lists = Lists { requested, signals, digit_map: digit_map.map(Some), looping, ..Lists::default() };
     let possible = Check::new(calls, endpoint, Carrier::None).request(&lists).and_then(|()| {
-        let (blocks, replaced) = (blocks(calls, endpoint, &lists)?, replaced(calls, endpoint, &lists));
+        let (blocks, replaced) = (blocks(calls.channel_kind(endpoint), &lists)?, replaced(calls, endpoint, &lists));
         calls.room_for(blocks, replaced)
     });
     match possible {
