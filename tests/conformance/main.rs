@@ -29,7 +29,6 @@ mod restarts;
 mod signals;
 mod syntax;
 mod transactions;
-mod trunks;
 
 use std::net::SocketAddr;
 use std::time::Duration;

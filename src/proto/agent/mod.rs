@@ -19,6 +19,7 @@ pub mod check;
 pub mod confirm;
 pub mod finals;
 pub mod pattern;
+mod receive;
 mod requests;
 pub mod rules;
 #[cfg(test)]
@@ -39,6 +40,7 @@ pub use transactions::{Ended, Timers};
 use answers::Answers;
 use calls::{Calls, REQUEST_TOKENS, Step};
 use confirm::Confirmations;
+use receive::Parts;
 use rules::{Broken, Rule};
 use transactions::{Matched, Request, Transactions};
 
@@ -522,39 +524,22 @@ impl Agent {
     }
 
     fn handle_response(&mut self, now: Time, code: u16, id: u32, message: &[u8], from: SocketAddr, observer: &mut impl Observer) {
-        let Ok(response) = Response::parse(message) else {
-            self.tally.unreadable += 1;
-            observer.failed(Failure::Unreadable, message);
-            return;
-        };
-        if code < 100 {
-            // An acknowledgement: no final response of ours asks for one.
-            self.tally.stray += 1;
-            return;
-        }
-        let is_final = code >= 200;
-        if is_final && response.asks_confirmation() {
-            self.answers.acknowledge(from, id);
-            self.tally.acknowledged += 1;
-        }
+        let Agent { transactions, confirmations, answers, tally, .. } = self;
+        let parts = Parts { transactions, confirmations, answers, tally };
+        let Some((response, matched)) = parts.response(now, (code, id), message, from, observer) else { return };
         if matches!(code, 101 | 409) {
             self.pace.slow_down(now, &PACE);
         }
-        match self.transactions.handle_response(now, code, id, message) {
+        match matched {
             Matched::Provisional(token) => {
-                self.tally.provisional += 1;
                 self.note_overload(now, code);
                 self.calls.handle_provisional(token, &response);
             }
             Matched::Final(ended) => {
-                self.confirmations.add(now, id);
                 self.note_overload(now, code);
-                observer.ended(now, &ended, Some(code));
                 self.handle_final(now, &ended, &response, message, observer);
             }
-            Matched::Repeat => self.tally.responses_repeated += 1,
-            Matched::RepeatDiffers => observer.failed(Failure::RepeatDiffers, message),
-            Matched::Stray => self.tally.stray += 1,
+            Matched::Repeat | Matched::RepeatDiffers | Matched::Stray => {}
         }
     }
 

@@ -3,6 +3,7 @@
 use super::line::{Input, Use};
 use super::{Kind, Trunks};
 use crate::proto::agent::check::{self, Failure};
+use crate::proto::agent::receive::Parts;
 use crate::proto::agent::transactions::{Ended, Matched};
 use crate::proto::agent::{Observer, Phase};
 use crate::proto::base::{HexId, Time};
@@ -19,29 +20,10 @@ impl Trunks {
         from: SocketAddr,
         observer: &mut impl Observer,
     ) {
-        let Ok(response) = Response::parse(message) else {
-            self.tally.unreadable += 1;
-            observer.failed(Failure::Unreadable, message);
-            return;
-        };
-        if code < 100 {
-            self.tally.stray += 1;
-            return;
-        }
-        if code >= 200 && response.asks_confirmation() {
-            self.answers.acknowledge(from, id);
-            self.tally.acknowledged += 1;
-        }
-        match self.transactions.handle_response(now, code, id, message) {
-            Matched::Provisional(_) => self.tally.provisional += 1,
-            Matched::Final(ended) => {
-                self.confirmations.add(now, id);
-                observer.ended(now, &ended, Some(code));
-                self.handle_final(now, &ended, &response, message, observer);
-            }
-            Matched::Repeat => self.tally.responses_repeated += 1,
-            Matched::RepeatDiffers => observer.failed(Failure::RepeatDiffers, message),
-            Matched::Stray => self.tally.stray += 1,
+        let Trunks { transactions, confirmations, answers, tally, .. } = self;
+        let parts = Parts { transactions, confirmations, answers, tally };
+        if let Some((response, Matched::Final(ended))) = parts.response(now, (code, id), message, from, observer) {
+            self.handle_final(now, &ended, &response, message, observer);
         }
     }
 

@@ -3,165 +3,39 @@
 use super::*;
 
 const SETUP: &str = "X: {x}\nQ: loop\nR: {p}/oc(N), {p}/of(N), {p}/rel(N), {p}/ans(N)\nS: {p}/sup(addr(5,5,5,{n}))\n";
-const ARM: &str = "X: {x}\nQ: loop\nR: {p}/sup(N), {p}/rel(N), D/[0-9](D)\nD: xxxxxxx\n";
-const ARM_EMBEDDED: &str = "X: {x}\nR: {p}/sup(E(R({p}/rel(N),D/[0-9](D)),D(xxxxxxx)))\n";
+const ARM: Step = Send(Rqnt, "X: {x}\nQ: loop\nR: {p}/sup(N), {p}/rel(N), D/[0-9](D)\nD: xxxxxxx\n");
+const ARM_STEP: Step = Send(Rqnt, "X: {x}\nR: {p}/sup(N)\n");
+const ARM_EMBEDDED: Step = Send(Rqnt, "X: {x}\nR: {p}/sup(E(R({p}/rel(N),D/[0-9](D)),D(xxxxxxx)))\n");
+
+const SETS_UP: Script = &[CREATES, Send(Rqnt, SETUP)];
+/// A call out is up.
+const OUT: Script = joined![&[WELL], SETS_UP, &[SENT, ANSWERED, CONNECTS, Hold]];
+/// A call comes in.
+const IN: Script = &[WELL, ARM, KEYS_SEIZE, SEIZED];
 
 pub(in super::super) const CALLS: &[Call] = &[
-    call("out", 4, &[WELL, CREATES, Send(Rqnt, SETUP), SENT, ANSWERED, CONNECTS, Hold, Send(Rqnt, RELEASE), RELEASED, Send(Dlcx, DELETE)]),
-    call(
-        "out-called-first",
-        2,
-        &[WELL, CREATES, Send(Rqnt, SETUP), SENT, ANSWERED, CONNECTS, Hold, HANGS_UP, SUSPENDED, Send(Dlcx, DELETE_RELEASING), RELEASED],
-    ),
-    call(
-        "in",
-        4,
-        &[
-            WELL,
-            Send(Rqnt, ARM),
-            KEYS_SEIZE,
-            SEIZED,
-            KEYS_NUMBER,
-            ACCEPTS,
-            Pause(200),
-            Send(Mdcx, ANSWER),
-            Hold,
-            HANGS_UP,
-            ENDED,
-            Send(Dlcx, DELETE_COMPLETING),
-        ],
-    ),
+    call("out", 4, joined![OUT, RELEASES]),
+    call("out-called-first", 2, joined![OUT, CALLED_FIRST]),
+    call("in", 4, joined![IN, &[KEYS_NUMBER], TAKEN, FAR_END_RELEASES]),
     call(
         "in-step",
         2,
-        &[
-            WELL,
-            Send(Rqnt, "X: {x}\nR: {p}/sup(N)\n"),
-            KEYS_SEIZE,
-            SEIZED,
-            Send(Rqnt, "X: {x}\nR: {p}/rel(N), D/[0-9](D)\nD: xxxxxxx\n"),
-            KEYS_NUMBER,
-            ACCEPTS,
-            Pause(200),
-            Send(Mdcx, ANSWER),
-            Hold,
-            HANGS_UP,
-            ENDED,
-            Send(Dlcx, DELETE_COMPLETING),
+        joined![
+            &[WELL, ARM_STEP, KEYS_SEIZE, SEIZED, Send(Rqnt, "X: {x}\nR: {p}/rel(N), D/[0-9](D)\nD: xxxxxxx\n"), KEYS_NUMBER],
+            TAKEN,
+            FAR_END_RELEASES
         ],
     ),
-    call(
-        "in-embedded",
-        2,
-        &[
-            WELL,
-            Send(Rqnt, ARM_EMBEDDED),
-            KEYS_SEIZE,
-            KEYS_NUMBER,
-            ACCEPTS,
-            Pause(200),
-            Send(Mdcx, ANSWER),
-            Hold,
-            HANGS_UP,
-            ENDED,
-            Send(Dlcx, DELETE_COMPLETING),
-        ],
-    ),
-    call(
-        "in-released",
-        1,
-        &[
-            WELL,
-            Send(Rqnt, ARM),
-            KEYS_SEIZE,
-            SEIZED,
-            KEYS_NUMBER,
-            ACCEPTS,
-            Send(Mdcx, ANSWER),
-            Hold,
-            Send(Dlcx, DELETE_RELEASING),
-            RELEASED,
-        ],
-    ),
-    odd(
-        "out, no answer",
-        2,
-        &[Far("far no-answer"), CREATES, Send(Rqnt, SETUP), SENT, Pause(800), Send(Rqnt, RELEASE), RELEASED, Send(Dlcx, DELETE)],
-    ),
-    odd(
-        "out, no wink",
-        2,
-        &[
-            Far("far silent"),
-            CREATES,
-            Send(Rqnt, SETUP),
-            Either(&[
-                ("{p}/of({p}/sup)", &[Expect("{p}/rel(111)"), Send(Dlcx, DELETE_RELEASING), RELEASED]),
-                ("{p}/oc({p}/sup)", &[Pause(800), Send(Dlcx, DELETE_RELEASING), RELEASED]),
-            ]),
-        ],
-    ),
-    odd(
-        "out, both seize",
-        2,
-        &[
-            Far("far collides"),
-            CREATES,
-            Send(Rqnt, SETUP),
-            Either(&[("{p}/oc({p}/sup)", &[ANSWERED, Send(Dlcx, DELETE_RELEASING), Until("{p}/rlc")]), ("{p}/of({p}/sup)", YIELDED)]),
-        ],
-    ),
-    odd(
-        "out, held off-hook",
-        2,
-        &[
-            Far("far holds"),
-            CREATES,
-            Send(Rqnt, SETUP),
-            Either(&[("{p}/of({p}/sup)", HELD), ("{p}/oc({p}/sup)", &[ANSWERED, Send(Dlcx, DELETE_RELEASING), HANGS_UP, RELEASED])]),
-        ],
-    ),
-    odd(
-        "out, never on-hook",
-        2,
-        &[
-            Far("far hangs"),
-            CREATES,
-            Send(Rqnt, SETUP),
-            SENT,
-            ANSWERED,
-            CONNECTS,
-            Hold,
-            Send(Dlcx, DELETE_RELEASING),
-            Pause(1_000),
-            HANGS_UP,
-            RELEASED,
-        ],
-    ),
-    odd("out, glare", 2, &[WELL, CREATES, Send(Rqnt, SETUP), KEYS_SEIZE, GLARE]),
-    odd("in, abandoned", 2, &[WELL, Send(Rqnt, ARM), KEYS_SEIZE, SEIZED, HANGS_UP, ENDED, Send(Rqnt, COMPLETE)]),
-    odd(
-        "in, no digits",
-        1,
-        &[WELL, Send(Rqnt, ARM), Far("seize"), SEIZED, Expect("{p}/rel(111)"), Send(Rqnt, RELEASE), HANGS_UP, RELEASED],
-    ),
-    odd(
-        "in, never on-hook",
-        2,
-        &[
-            Far("far hangs"),
-            Send(Rqnt, ARM),
-            KEYS_SEIZE,
-            SEIZED,
-            KEYS_NUMBER,
-            ACCEPTS,
-            Send(Mdcx, ANSWER),
-            Hold,
-            Send(Dlcx, DELETE_RELEASING),
-            Pause(1_000),
-            HANGS_UP,
-            RELEASED,
-        ],
-    ),
+    call("in-embedded", 2, joined![&[WELL, ARM_EMBEDDED, KEYS_SEIZE, KEYS_NUMBER], TAKEN, FAR_END_RELEASES]),
+    call("in-released", 1, joined![IN, &[KEYS_NUMBER, ACCEPTS, ANSWERS, Hold], RELEASES_AT_ONCE]),
+    odd("out, no answer", 2, joined![&[Far("far no-answer")], SETS_UP, &[SENT, Pause(800)], RELEASES]),
+    odd("out, no wink", 2, joined![&[Far("far silent")], SETS_UP, &[NO_WINK_OR_NONE_NEEDED]]),
+    odd("out, both seize", 2, joined![&[Far("far collides")], SETS_UP, &[COLLIDES]]),
+    odd("out, held off-hook", 2, joined![&[Far("far holds")], SETS_UP, &[IS_HELD]]),
+    odd("out, never on-hook", 2, joined![&[Far("far hangs")], SETS_UP, &[SENT, ANSWERED, CONNECTS, Hold], RELEASES_LATE]),
+    odd("out, glare", 2, joined![&[WELL], SETS_UP, &[KEYS_SEIZE, GLARE]]),
+    odd("in, abandoned", 2, joined![IN, &[HANGS_UP, ENDED, Send(Rqnt, COMPLETE)]]),
+    odd("in, no digits", 1, joined![&[WELL, ARM, Far("seize"), SEIZED, Expect("{p}/rel(111)")], GIVES_BACK]),
+    odd("in, never on-hook", 2, joined![&[Far("far hangs"), ARM, KEYS_SEIZE, SEIZED, KEYS_NUMBER, ACCEPTS, ANSWERS, Hold], RELEASES_LATE]),
     odd("in, a wink only", 2, BLIP),
 ];

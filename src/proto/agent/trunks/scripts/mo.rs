@@ -5,115 +5,33 @@ use super::*;
 const SETUP: &str = "X: {x}\nQ: loop\nR: {p}/swk(N), {p}/oc(N), {p}/of(N), {p}/rel(N)\nS: {p}/sup(addr(k0,9,1,1,s2),id(k0,5,5,5,{n},s0))\n";
 const CONNECT: &str = "C: {c}\nI: {i}\nM: sendrecv\nX: {x}\nQ: loop\nR: {p}/rel(N), {p}/orbk(N)\n{sdp}";
 
+const SETS_UP: Script = &[CREATES, Send(Rqnt, SETUP)];
+const COMES_UP: Script = &[WINKED, ANSWERED, SENT, Send(Mdcx, CONNECT), Hold];
+/// A call is up.
+const OUT: Script = joined![&[WELL], SETS_UP, COMES_UP];
+
 pub(in super::super) const CALLS: &[Call] = &[
-    call(
-        "out",
-        4,
-        &[
-            WELL,
-            CREATES,
-            Send(Rqnt, SETUP),
-            WINKED,
-            ANSWERED,
-            SENT,
-            Send(Mdcx, CONNECT),
-            Hold,
-            HANGS_UP,
-            ENDED,
-            Send(Dlcx, DELETE_COMPLETING),
-        ],
-    ),
+    call("out", 4, joined![OUT, FAR_END_RELEASES]),
     call(
         "out-caller-back",
         2,
-        &[
-            WELL,
-            CREATES,
-            Send(Rqnt, SETUP),
-            WINKED,
-            ANSWERED,
-            SENT,
-            Send(Mdcx, CONNECT),
-            Hold,
-            Send(Rqnt, "X: {x}\nQ: loop\nS: {p}/sus\nR: {p}/rel(N)\n"),
-            Pause(300),
-            Send(Rqnt, "X: {x}\nQ: loop\nS: {p}/res\nR: {p}/rel(N)\n"),
-            Hold,
-            HANGS_UP,
-            ENDED,
-            Send(Dlcx, DELETE_COMPLETING),
+        joined![
+            OUT,
+            &[
+                Send(Rqnt, "X: {x}\nQ: loop\nS: {p}/sus\nR: {p}/rel(N)\n"),
+                Pause(300),
+                Send(Rqnt, "X: {x}\nQ: loop\nS: {p}/res\nR: {p}/rel(N)\n"),
+                Hold
+            ],
+            FAR_END_RELEASES
         ],
     ),
-    call(
-        "out-recalled",
-        1,
-        &[
-            WELL,
-            CREATES,
-            Send(Rqnt, SETUP),
-            WINKED,
-            ANSWERED,
-            SENT,
-            Send(Mdcx, CONNECT),
-            Hold,
-            Send(Rqnt, "X: {x}\nQ: loop\nS: {p}/rcl\nR: {p}/rel(N)\n"),
-            Pause(800),
-            HANGS_UP,
-            ENDED,
-            Send(Dlcx, DELETE_COMPLETING),
-        ],
-    ),
-    call(
-        "out-released",
-        1,
-        &[WELL, CREATES, Send(Rqnt, SETUP), WINKED, ANSWERED, SENT, Send(Mdcx, CONNECT), Hold, Send(Dlcx, DELETE_RELEASING), RELEASED],
-    ),
-    odd(
-        "out, no wink",
-        2,
-        &[
-            Far("far silent"),
-            CREATES,
-            Send(Rqnt, SETUP),
-            Expect("{p}/of({p}/sup)"),
-            Expect("{p}/rel(111)"),
-            Send(Dlcx, DELETE_RELEASING),
-            RELEASED,
-        ],
-    ),
-    odd(
-        "out, no answer",
-        2,
-        &[
-            Far("far no-answer"),
-            CREATES,
-            Send(Rqnt, SETUP),
-            WINKED,
-            Expect("{p}/of({p}/sup)"),
-            Expect("{p}/rel(111)"),
-            Send(Dlcx, DELETE_RELEASING),
-            RELEASED,
-        ],
-    ),
-    odd("out, held off-hook", 2, &[Far("far holds"), CREATES, Send(Rqnt, SETUP), Expect("{p}/of({p}/sup)"), REST_OF_HELD]),
-    odd(
-        "out, never on-hook",
-        2,
-        &[
-            Far("far hangs"),
-            CREATES,
-            Send(Rqnt, SETUP),
-            WINKED,
-            ANSWERED,
-            SENT,
-            Send(Mdcx, CONNECT),
-            Hold,
-            Send(Dlcx, DELETE_RELEASING),
-            Pause(1_000),
-            HANGS_UP,
-            RELEASED,
-        ],
-    ),
+    call("out-recalled", 1, joined![OUT, &[Send(Rqnt, "X: {x}\nQ: loop\nS: {p}/rcl\nR: {p}/rel(N)\n"), Pause(800)], FAR_END_RELEASES]),
+    call("out-released", 1, joined![OUT, RELEASES_AT_ONCE]),
+    odd("out, no wink", 2, joined![&[Far("far silent")], SETS_UP, FAILS]),
+    odd("out, no answer", 2, joined![&[Far("far no-answer")], SETS_UP, &[WINKED], FAILS]),
+    odd("out, held off-hook", 2, joined![&[Far("far holds")], SETS_UP, &[Expect("{p}/of({p}/sup)")], HELD]),
+    odd("out, never on-hook", 2, joined![&[Far("far hangs")], SETS_UP, COMES_UP, RELEASES_LATE]),
     odd(
         "out, make busy",
         2,

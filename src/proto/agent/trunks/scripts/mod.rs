@@ -17,6 +17,40 @@ use super::script::{Call, Script, Step};
 use crate::proto::codec::mgcp::Verb::{Crcx, Dlcx, Mdcx, Rqnt};
 use Step::{Either, Expect, Far, Forget, Hold, Idle, Pause, Send, Try, Until};
 
+/// One script of several, one behind the other.
+macro_rules! joined {
+    ($($part:expr),+ $(,)?) => {{
+        const PARTS: &[Script] = &[$($part),+];
+        const STEPS: [Step; steps(PARTS)] = join(PARTS);
+        &STEPS
+    }};
+}
+use joined;
+
+const fn steps(parts: &[Script]) -> usize {
+    let (mut count, mut part) = (0, 0);
+    while part < parts.len() {
+        count += parts[part].len();
+        part += 1;
+    }
+    count
+}
+
+const fn join<const N: usize>(parts: &[Script]) -> [Step; N] {
+    let mut joined = [Forget; N];
+    let (mut at, mut part) = (0, 0);
+    while part < parts.len() {
+        let mut step = 0;
+        while step < parts[part].len() {
+            joined[at] = parts[part][step];
+            at += 1;
+            step += 1;
+        }
+        part += 1;
+    }
+    joined
+}
+
 const CREATE: &str = "C: {c}\nL: p:20, a:PCMU\nM: recvonly\n";
 /// The far side of the call answers its description; the trunk is to tell when either end leaves.
 const CONNECT: &str = "C: {c}\nI: {i}\nM: sendrecv\nX: {x}\nQ: loop\nR: {p}/rel(N), {p}/sus(N), {p}/res(N)\n{sdp}";
@@ -71,16 +105,41 @@ const HANGS_UP: Step = Far("release");
 /// The agent takes an incoming call.
 const ACCEPTS: Step = Send(Crcx, "C: {c}\nL: p:20, a:PCMU\nM: recvonly\nX: {x}\nQ: loop\nR: {p}/rel(N)\n");
 /// It is answered at the other side.
-const ANSWER: &str = "C: {c}\nI: {i}\nM: sendrecv\nX: {x}\nQ: loop\nS: {p}/ans\nR: {p}/rel(N)\n{sdp}";
+const ANSWERS: Step = Send(Mdcx, "C: {c}\nI: {i}\nM: sendrecv\nX: {x}\nQ: loop\nS: {p}/ans\nR: {p}/rel(N)\n{sdp}");
 /// The called party went on-hook at the other side.
 const SUSPEND: &str = "X: {x}\nQ: loop\nS: {p}/sus\nR: {p}/rel(N)\n";
+
+/// The agent releases a call that is up, and clears it afterwards or by the same command.
+const RELEASES: Script = &[Send(Rqnt, RELEASE), RELEASED, Send(Dlcx, DELETE)];
+const RELEASES_AT_ONCE: Script = &[Send(Dlcx, DELETE_RELEASING), RELEASED];
+/// The same, and the far end goes on-hook late.
+const RELEASES_LATE: Script = &[Send(Dlcx, DELETE_RELEASING), Pause(1_000), HANGS_UP, RELEASED];
+/// The called end goes on-hook first.
+const CALLED_FIRST: Script = &[HANGS_UP, SUSPENDED, Send(Dlcx, DELETE_RELEASING), RELEASED];
+/// An incoming call is taken and answered, and is up.
+const TAKEN: Script = &[ACCEPTS, Pause(200), ANSWERS, Hold];
+/// The far end releases a call it made.
+const FAR_END_RELEASES: Script = &[HANGS_UP, ENDED, Send(Dlcx, DELETE_COMPLETING)];
+/// A seizure that came to nothing: the agent gives the trunk back.
+const GIVES_BACK: Script = &[Send(Rqnt, RELEASE), HANGS_UP, RELEASED];
+/// The set-up fails: the far end does not do its part.
+const FAILS: Script = &[Expect("{p}/of({p}/sup)"), Expect("{p}/rel(111)"), Send(Dlcx, DELETE_RELEASING), RELEASED];
+/// No wink comes; with immediate start nobody waits for one.
+const NO_WINK_OR_NONE_NEEDED: Step = Either(&[
+    ("{p}/of({p}/sup)", &[Expect("{p}/rel(111)"), Send(Dlcx, DELETE_RELEASING), RELEASED]),
+    ("{p}/oc({p}/sup)", &[Pause(800), Send(Dlcx, DELETE_RELEASING), RELEASED]),
+]);
+/// Both ends seize.
+const COLLIDES: Step =
+    Either(&[("{p}/oc({p}/sup)", &[ANSWERED, Send(Dlcx, DELETE_RELEASING), Until("{p}/rlc")]), ("{p}/of({p}/sup)", YIELDED)]);
+/// The far end stays off-hook. An immediate-start trunk has sent its digits before it can tell.
+const IS_HELD: Step =
+    Either(&[("{p}/of({p}/sup)", HELD), ("{p}/oc({p}/sup)", &[ANSWERED, Send(Dlcx, DELETE_RELEASING), HANGS_UP, RELEASED])]);
 
 /// Both ends have seized, and the far end's call wins: it gives up soon.
 const YIELDED: Script = &[Expect("{p}/rel(44)"), Either(&[("{p}/sup", &[Until("{p}/rel(0)"), Send(Dlcx, DELETE_COMPLETING)])])];
 /// The far end does not give way.
 const HELD: Script = &[Expect("{p}/rel(44)"), Send(Dlcx, DELETE_RELEASING), Pause(1_000), HANGS_UP, Until("{p}/rlc")];
-/// The same as a step.
-const REST_OF_HELD: Step = Either(&[("{p}/rel(44)", &[Send(Dlcx, DELETE_RELEASING), Pause(1_000), HANGS_UP, Until("{p}/rlc")])]);
 /// Both ends mean it: which of them wins is a question of provisioning and of milliseconds; the trunk must be free afterwards.
 const GLARE: Step = Either(&[
     ("{p}/of({p}/sup)", &[Expect("{p}/rel(44)"), Pause(500), HANGS_UP, Send(Dlcx, DELETE_RELEASING), Until("{p}/rlc"), Pause(300), Forget]),

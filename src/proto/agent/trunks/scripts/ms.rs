@@ -3,234 +3,60 @@
 use super::*;
 
 const SETUP: &str = "X: {x}\nQ: loop\nR: {p}/oc(N), {p}/of(N), {p}/rel(N), {p}/ans(N)\nS: {p}/sup(addr(k0,5,5,5,{n},s0))\n";
-const ARM: &str = "X: {x}\nQ: loop\nR: {p}/sup(N), {p}/inf(N), {p}/rel(N)\n";
-const ARM_STEP: &str = "X: {x}\nR: {p}/sup(N)\n";
-const ARM_EMBEDDED: &str = "X: {x}\nR: {p}/sup(E(R({p}/inf(N),{p}/rel(N))))\n";
+const SETUP_STEP: &str =
+    "C: {c}\nL: p:20, a:PCMU\nM: recvonly\nX: {x}\nR: {p}/oc(N), {p}/of(N), {p}/rel(N)\nS: {p}/sup(addr(k0,5,5,5,{n},s0))\n";
+const ARM: Step = Send(Rqnt, "X: {x}\nQ: loop\nR: {p}/sup(N), {p}/inf(N), {p}/rel(N)\n");
+const ARM_STEP: Step = Send(Rqnt, "X: {x}\nR: {p}/sup(N)\n");
+const ARM_EMBEDDED: Step = Send(Rqnt, "X: {x}\nR: {p}/sup(E(R({p}/inf(N),{p}/rel(N))))\n");
+
+const SETS_UP: Script = &[CREATES, Send(Rqnt, SETUP)];
+/// A call out is up.
+const OUT: Script = joined![&[WELL], SETS_UP, &[SENT, ANSWERED, CONNECTS, Hold]];
+/// A call comes in.
+const IN: Script = &[WELL, ARM, MF_SEIZES, SEIZED];
 
 pub(in super::super) const CALLS: &[Call] = &[
-    call("out", 4, &[WELL, CREATES, Send(Rqnt, SETUP), SENT, ANSWERED, CONNECTS, Hold, Send(Rqnt, RELEASE), RELEASED, Send(Dlcx, DELETE)]),
+    call("out", 4, joined![OUT, RELEASES]),
     call(
         "out-step",
         2,
-        &[
-            WELL,
-            Send(
-                Crcx,
-                "C: {c}\nL: p:20, a:PCMU\nM: recvonly\nX: {x}\nR: {p}/oc(N), {p}/of(N), {p}/rel(N)\nS: {p}/sup(addr(k0,5,5,5,{n},s0))\n",
-            ),
-            SENT,
-            Send(Rqnt, "X: {x}\nR: {p}/ans(N), {p}/rel(N)\n"),
-            ANSWERED,
-            CONNECTS,
-            Hold,
-            Send(Dlcx, DELETE_RELEASING),
-            RELEASED,
+        joined![
+            &[WELL, Send(Crcx, SETUP_STEP), SENT, Send(Rqnt, "X: {x}\nR: {p}/ans(N), {p}/rel(N)\n"), ANSWERED, CONNECTS, Hold],
+            RELEASES_AT_ONCE
         ],
     ),
-    call(
-        "out-called-first",
-        2,
-        &[WELL, CREATES, Send(Rqnt, SETUP), SENT, ANSWERED, CONNECTS, Hold, HANGS_UP, SUSPENDED, Send(Dlcx, DELETE_RELEASING), RELEASED],
-    ),
-    call(
-        "out-suspended",
-        1,
-        &[
-            WELL,
-            CREATES,
-            Send(Rqnt, SETUP),
-            SENT,
-            ANSWERED,
-            CONNECTS,
-            Hold,
-            HANGS_UP,
-            SUSPENDED,
-            Far("answer"),
-            Expect("{p}/res"),
-            Hold,
-            Send(Rqnt, RELEASE),
-            RELEASED,
-            Send(Dlcx, DELETE),
-        ],
-    ),
-    call(
-        "in",
-        4,
-        &[
-            WELL,
-            Send(Rqnt, ARM),
-            MF_SEIZES,
-            SEIZED,
-            MF_NUMBER,
-            ACCEPTS,
-            Pause(200),
-            Send(Mdcx, ANSWER),
-            Hold,
-            HANGS_UP,
-            ENDED,
-            Send(Dlcx, DELETE_COMPLETING),
-        ],
-    ),
+    call("out-called-first", 2, joined![OUT, CALLED_FIRST]),
+    call("out-suspended", 1, joined![OUT, &[HANGS_UP, SUSPENDED, Far("answer"), Expect("{p}/res"), Hold], RELEASES]),
+    call("in", 4, joined![IN, &[MF_NUMBER], TAKEN, FAR_END_RELEASES]),
     call(
         "in-step",
         2,
-        &[
-            WELL,
-            Send(Rqnt, ARM_STEP),
-            MF_SEIZES,
-            SEIZED,
-            Send(Rqnt, "X: {x}\nR: {p}/inf(N), {p}/rel(N)\n"),
-            MF_NUMBER,
-            ACCEPTS,
-            Pause(200),
-            Send(Mdcx, ANSWER),
-            Hold,
-            HANGS_UP,
-            ENDED,
-            Send(Dlcx, DELETE_COMPLETING),
+        joined![
+            &[WELL, ARM_STEP, MF_SEIZES, SEIZED, Send(Rqnt, "X: {x}\nR: {p}/inf(N), {p}/rel(N)\n"), MF_NUMBER],
+            TAKEN,
+            FAR_END_RELEASES
         ],
     ),
-    call(
-        "in-embedded",
-        2,
-        &[
-            WELL,
-            Send(Rqnt, ARM_EMBEDDED),
-            MF_SEIZES,
-            MF_NUMBER,
-            ACCEPTS,
-            Pause(200),
-            Send(Mdcx, ANSWER),
-            Hold,
-            HANGS_UP,
-            ENDED,
-            Send(Dlcx, DELETE_COMPLETING),
-        ],
-    ),
-    call(
-        "in-called-first",
-        1,
-        &[
-            WELL,
-            Send(Rqnt, ARM),
-            MF_SEIZES,
-            SEIZED,
-            MF_NUMBER,
-            ACCEPTS,
-            Send(Mdcx, ANSWER),
-            Hold,
-            Send(Rqnt, SUSPEND),
-            HANGS_UP,
-            ENDED,
-            Send(Dlcx, DELETE_COMPLETING),
-        ],
-    ),
-    call(
-        "in-released",
-        1,
-        &[WELL, Send(Rqnt, ARM), MF_SEIZES, SEIZED, MF_NUMBER, ACCEPTS, Send(Mdcx, ANSWER), Hold, Send(Dlcx, DELETE_RELEASING), RELEASED],
-    ),
-    odd(
-        "out, no answer",
-        2,
-        &[Far("far no-answer"), CREATES, Send(Rqnt, SETUP), SENT, Pause(800), Send(Rqnt, RELEASE), RELEASED, Send(Dlcx, DELETE)],
-    ),
-    odd(
-        "out, no wink",
-        2,
-        &[
-            Far("far silent"),
-            CREATES,
-            Send(Rqnt, SETUP),
-            Either(&[
-                ("{p}/of({p}/sup)", &[Expect("{p}/rel(111)"), Send(Dlcx, DELETE_RELEASING), RELEASED]),
-                // With immediate start nobody waits for a wink.
-                ("{p}/oc({p}/sup)", &[Pause(800), Send(Dlcx, DELETE_RELEASING), RELEASED]),
-            ]),
-        ],
-    ),
-    odd(
-        "out, both seize",
-        2,
-        &[
-            Far("far collides"),
-            CREATES,
-            Send(Rqnt, SETUP),
-            Either(&[("{p}/oc({p}/sup)", &[ANSWERED, Send(Dlcx, DELETE_RELEASING), Until("{p}/rlc")]), ("{p}/of({p}/sup)", YIELDED)]),
-        ],
-    ),
-    odd(
-        "out, held off-hook",
-        2,
-        &[
-            Far("far holds"),
-            CREATES,
-            Send(Rqnt, SETUP),
-            Either(&[
-                ("{p}/of({p}/sup)", HELD),
-                // An immediate-start trunk has sent its digits before it can tell.
-                ("{p}/oc({p}/sup)", &[ANSWERED, Send(Dlcx, DELETE_RELEASING), HANGS_UP, RELEASED]),
-            ]),
-        ],
-    ),
-    odd(
-        "out, never on-hook",
-        2,
-        &[
-            Far("far hangs"),
-            CREATES,
-            Send(Rqnt, SETUP),
-            SENT,
-            ANSWERED,
-            CONNECTS,
-            Hold,
-            Send(Dlcx, DELETE_RELEASING),
-            Pause(1_000),
-            HANGS_UP,
-            RELEASED,
-        ],
-    ),
-    odd("out, glare", 2, &[WELL, CREATES, Send(Rqnt, SETUP), MF_SEIZES, GLARE]),
+    call("in-embedded", 2, joined![&[WELL, ARM_EMBEDDED, MF_SEIZES, MF_NUMBER], TAKEN, FAR_END_RELEASES]),
+    call("in-called-first", 1, joined![IN, &[MF_NUMBER, ACCEPTS, ANSWERS, Hold, Send(Rqnt, SUSPEND)], FAR_END_RELEASES]),
+    call("in-released", 1, joined![IN, &[MF_NUMBER, ACCEPTS, ANSWERS, Hold], RELEASES_AT_ONCE]),
+    odd("out, no answer", 2, joined![&[Far("far no-answer")], SETS_UP, &[SENT, Pause(800)], RELEASES]),
+    odd("out, no wink", 2, joined![&[Far("far silent")], SETS_UP, &[NO_WINK_OR_NONE_NEEDED]]),
+    odd("out, both seize", 2, joined![&[Far("far collides")], SETS_UP, &[COLLIDES]]),
+    odd("out, held off-hook", 2, joined![&[Far("far holds")], SETS_UP, &[IS_HELD]]),
+    odd("out, never on-hook", 2, joined![&[Far("far hangs")], SETS_UP, &[SENT, ANSWERED, CONNECTS, Hold], RELEASES_LATE]),
+    odd("out, glare", 2, joined![&[WELL], SETS_UP, &[MF_SEIZES, GLARE]]),
     odd("out, seized before", 1, &[WELL, CREATES, MF_SEIZES, Try(Rqnt, SETUP, &[(401, MEETS), (400, MEETS)]), GLARE]),
     odd(
         "in, abandoned",
         2,
-        &[
-            WELL,
-            Send(Rqnt, ARM),
-            MF_SEIZES,
-            SEIZED,
-            HANGS_UP,
-            Either(&[("{p}/rel(0)", &[Send(Rqnt, COMPLETE)]), ("{p}/inf(k0,5,5,5,{n},s0)", &[ENDED, Send(Rqnt, COMPLETE)])]),
+        joined![
+            IN,
+            &[HANGS_UP, Either(&[("{p}/rel(0)", &[Send(Rqnt, COMPLETE)]), ("{p}/inf(k0,5,5,5,{n},s0)", &[ENDED, Send(Rqnt, COMPLETE)])])]
         ],
     ),
-    odd(
-        "in, no digits",
-        1,
-        &[WELL, Send(Rqnt, ARM), Far("seize"), SEIZED, Expect("{p}/rel(111)"), Send(Rqnt, RELEASE), HANGS_UP, RELEASED],
-    ),
-    odd(
-        "in, too few digits",
-        2,
-        &[WELL, Send(Rqnt, ARM), Far("seize k0,5,5,5"), SEIZED, Expect("{p}/inf(k0,5,5,5)"), Send(Rqnt, RELEASE), HANGS_UP, RELEASED],
-    ),
-    odd(
-        "in, never on-hook",
-        2,
-        &[
-            Far("far hangs"),
-            Send(Rqnt, ARM),
-            MF_SEIZES,
-            SEIZED,
-            MF_NUMBER,
-            ACCEPTS,
-            Send(Mdcx, ANSWER),
-            Hold,
-            Send(Dlcx, DELETE_RELEASING),
-            Pause(1_000),
-            HANGS_UP,
-            RELEASED,
-        ],
-    ),
+    odd("in, no digits", 1, joined![&[WELL, ARM, Far("seize"), SEIZED, Expect("{p}/rel(111)")], GIVES_BACK]),
+    odd("in, too few digits", 2, joined![&[WELL, ARM, Far("seize k0,5,5,5"), SEIZED, Expect("{p}/inf(k0,5,5,5)")], GIVES_BACK]),
+    odd("in, never on-hook", 2, joined![&[Far("far hangs"), ARM, MF_SEIZES, SEIZED, MF_NUMBER, ACCEPTS, ANSWERS, Hold], RELEASES_LATE]),
     odd("in, a wink only", 2, BLIP),
 ];
