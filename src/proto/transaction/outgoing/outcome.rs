@@ -15,7 +15,7 @@ impl<'a> Older<'a> {
     }
 }
 
-/// What [`Outgoing::poll`] wants done.
+/// What [`super::Outgoing::poll`] wants done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Due<'a> {
     /// Send `body` to `to`.
@@ -57,7 +57,7 @@ pub enum Outcome {
     Permanent,
 }
 
-/// What [`Outgoing::handle_response`] made of a response.
+/// What [`super::Outgoing::handle_response`] made of a response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Answer {
     /// The final response: the command has ended.

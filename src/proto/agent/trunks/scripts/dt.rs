@@ -34,7 +34,8 @@ pub(in super::super) const CALLS: &[Call] = &[
     odd("out, held off-hook", 2, joined![&[Far("far holds")], SETS_UP, &[IS_HELD]]),
     odd("out, never on-hook", 2, joined![&[Far("far hangs")], SETS_UP, &[SENT, ANSWERED, CONNECTS, Hold], RELEASES_LATE]),
     odd("out, glare", 2, joined![&[WELL], SETS_UP, &[KEYS_SEIZE, GLARE]]),
-    odd("in, abandoned", 2, joined![IN, &[HANGS_UP, ENDED, Send(Rqnt, COMPLETE)]]),
+    // Some of the digits may have come before it hangs up.
+    odd("in, abandoned", 2, joined![IN, &[HANGS_UP, Until("{p}/rel(0)"), Send(Rqnt, COMPLETE)]]),
     odd("in, no digits", 1, joined![&[WELL, ARM, Far("seize"), SEIZED, Expect("{p}/rel(111)")], GIVES_BACK]),
     odd("in, never on-hook", 2, joined![&[Far("far hangs"), ARM, KEYS_SEIZE, SEIZED, KEYS_NUMBER, ACCEPTS, ANSWERS, Hold], RELEASES_LATE]),
     odd("in, a wink only", 2, BLIP),

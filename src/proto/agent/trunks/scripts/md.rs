@@ -67,7 +67,8 @@ pub(in super::super) const CALLS: &[Call] = &[
     odd("out, no wink", 2, joined![&[Far("far silent"), CREATES, EANA], FAILS]),
     odd("out, held off-hook", 2, joined![&[Far("far holds"), CREATES, EANA, Expect("{p}/of({p}/sup)")], HELD]),
     odd("out, never on-hook", 2, joined![&[Far("far hangs"), CREATES, EANA], COMES_UP, RELEASES_LATE]),
-    odd("out, glare", 2, &[WELL, CREATES, EANA, SEIZE, GLARE]),
+    // It may have winked before it seizes.
+    odd("out, glare", 2, &[WELL, CREATES, EANA, SEIZE, Either(&[("{p}/swk", &[GLARE]), LOSES, WINS])]),
     odd(
         "in, abandoned",
         2,

@@ -141,10 +141,11 @@ const YIELDED: Script = &[Expect("{p}/rel(44)"), Either(&[("{p}/sup", &[Until("{
 /// The far end does not give way.
 const HELD: Script = &[Expect("{p}/rel(44)"), Send(Dlcx, DELETE_RELEASING), Pause(1_000), HANGS_UP, Until("{p}/rlc")];
 /// Both ends mean it: which of them wins is a question of provisioning and of milliseconds; the trunk must be free afterwards.
-const GLARE: Step = Either(&[
-    ("{p}/of({p}/sup)", &[Expect("{p}/rel(44)"), Pause(500), HANGS_UP, Send(Dlcx, DELETE_RELEASING), Until("{p}/rlc"), Pause(300), Forget]),
-    ("{p}/oc({p}/sup)", &[Pause(500), HANGS_UP, Pause(500), Send(Dlcx, DELETE_RELEASING), Until("{p}/rlc"), Pause(300), Forget]),
-]);
+const GLARE: Step = Either(&[LOSES, WINS]);
+const LOSES: (&str, Script) =
+    ("{p}/of({p}/sup)", &[Expect("{p}/rel(44)"), Pause(500), HANGS_UP, Send(Dlcx, DELETE_RELEASING), Until("{p}/rlc"), Pause(300), Forget]);
+const WINS: (&str, Script) =
+    ("{p}/oc({p}/sup)", &[Pause(500), HANGS_UP, Pause(500), Send(Dlcx, DELETE_RELEASING), Until("{p}/rlc"), Pause(300), Forget]);
 /// The trunk was seized before: the call comes in instead.
 const MEETS: Script = &[SEIZED, Send(Rqnt, RELEASE), HANGS_UP, Until("{p}/rlc"), Send(Dlcx, DELETE)];
 /// A wink on an idle trunk is a short call.
