@@ -19,7 +19,7 @@ pub struct Message {
     pub start: u16,
     /// One past its last byte.
     pub end: u16,
-    /// The entry of the receiving core's datagram table, [`SINGLE`] or [`KEPT`].
+    /// The entry of the receiving core's datagram table, [`SINGLE`] or `KEPT`.
     pub datagram: u16,
     /// Who sent it.
     pub agent: AgentId,
