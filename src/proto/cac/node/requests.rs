@@ -141,7 +141,7 @@ impl Node {
     }
 
     pub(super) fn change(&mut self, now: Time, guid: Guid, leg: Leg, charge: Charge) {
-        let Some(told) = self.told(guid, leg) else { return };
+        let Some(told) = self.told(guid, leg) else { return self.change_void(guid, leg, &charge) };
         if charge.class == Class::Emergency || told.charge == charge {
             return self.change_decided(now, guid, leg, charge, Ok(()));
         }
@@ -164,22 +164,35 @@ impl Node {
     /// A call is charged this, and whoever asked for something else is not listened to any more.
     pub(super) fn charged(&mut self, now: Time, guid: Guid, leg: Leg, charge: Charge) {
         let Some(told) = self.told(guid, leg) else { return };
-        if let Some(handle) = self.requests.of_call(guid, leg) {
-            self.requests.give_up(handle, now + self.settings.expire_after);
-        }
+        self.give_up_request(now, guid, leg);
         self.put(now, guid, leg, charge, told.admission);
         self.report(now, Report::Fact(Told { charge, ..told }));
     }
 
     pub(super) fn end(&mut self, now: Time, guid: Guid, leg: Leg) {
-        let asked = self.requests.of_call(guid, leg);
-        if let Some(handle) = asked {
-            self.requests.give_up(handle, now + self.settings.expire_after);
-        }
+        let was_asked = self.give_up_request(now, guid, leg);
         let key = self.key(guid, leg);
-        if self.calls.release(&key) || asked.is_some() {
+        if self.calls.release(&key) || was_asked {
             self.report(now, Report::Release(guid, leg));
         }
+    }
+
+    /// Nobody listens to the answer to what this call asked for any more; whoever asked for a change is told that there is none.
+    fn give_up_request(&mut self, now: Time, guid: Guid, leg: Leg) -> bool {
+        let Some(handle) = self.requests.of_call(guid, leg) else { return false };
+        let waiting = self.requests.get(handle);
+        self.requests.give_up(handle, now + self.settings.expire_after);
+        if let Some(Waiting { state: State::Change, charge, .. }) = waiting {
+            self.change_void(guid, leg, &charge);
+        }
+        true
+    }
+
+    /// A change of a call that is not up, or no longer wants it.
+    fn change_void(&mut self, guid: Guid, leg: Leg, charge: &Charge) {
+        let scope = charge.scopes().next().unwrap_or(ScopeId::NONE);
+        let denial = Denial { scope, cause: Cause::Unreachable, used: 0, limit: 0 };
+        self.actions.push_back(Action::Changed(guid, leg, Decision::Refused(denial)));
     }
 
     /// An answer: to a request that waits, or to one that was given up, which is then over.

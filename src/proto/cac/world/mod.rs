@@ -367,7 +367,8 @@ impl World {
                     };
                     *self.decided.entry(what).or_default() += 1;
                 }
-                node::Action::Changed(..) | node::Action::Note(_) => {}
+                node::Action::Changed(..) => *self.decided.entry("changed").or_default() += 1,
+                node::Action::Note(_) => {}
             }
         }
     }

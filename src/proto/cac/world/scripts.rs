@@ -454,3 +454,25 @@ fn a_call_that_needs_less_is_told_and_not_asked() {
     assert_eq!(used.get(Amount::Kbits), 40);
     world.compare();
 }
+
+/// I10: every change that is asked for is answered, also when its call ends first, is charged otherwise, or is not up.
+#[test]
+fn every_change_is_answered_once() {
+    let mut world = World::new(22, 1, 10, Policy::Open);
+    let guids = world.calls(0, 3);
+    world.run(SECOND);
+    let more = world.charge(Class::Normal).with_kbits(96);
+    let change = |world: &mut World, guid| world.step_node(0, node::Event::Change(guid, Leg::Ingress, more));
+    guids.iter().for_each(|&guid| change(&mut world, guid));
+    world.step_node(0, node::Event::End(guids[0], Leg::Ingress));
+    let less = more.with_kbits(40);
+    world.step_node(0, node::Event::Fact(guids[1], Leg::Ingress, less));
+    assert_eq!(world.decided("changed"), 2);
+    world.run(SECOND);
+    assert_eq!(world.decided("changed"), 3);
+    change(&mut world, guids[0]);
+    assert_eq!(world.decided("changed"), 4);
+    let used = world.central.as_ref().expect("a central node").authority().ledger().used(POOL);
+    assert_eq!(used.get(Amount::Kbits), 40 + 96);
+    world.compare();
+}
