@@ -198,6 +198,7 @@ impl Collector for Metrics {
         self.encode_loads(&mut encoder)?;
         self.encode_conditions(&mut encoder)?;
         self.encode_performance(&mut encoder)?;
+        self.encode_cluster(&mut encoder)?;
         self.encode_gateway(&mut encoder)
     }
 }
@@ -292,6 +293,35 @@ impl Metrics {
         };
         let values = conditions.iter().map(|condition| (labels(condition), ConstGauge::new(1u64)));
         family(encoder, "alarm", "1 for each alarm there is", values)
+    }
+
+    /// In a cluster: the link to the central node (R44).
+    fn encode_cluster(&self, encoder: &mut DescriptorEncoder) -> fmt::Result {
+        let Some(view) = self.0.cluster.as_ref().and_then(|cluster| cluster.view()) else { return Ok(()) };
+        let counters = [
+            ("cluster_granted", "Calls the central node admitted", view.granted),
+            ("cluster_denied", "Calls the central node refused", view.denied),
+            ("cluster_local", "Calls admitted without the central node", view.local),
+            ("cluster_refused", "Calls refused without the central node", view.refused),
+            ("cluster_overdue", "Requests the central node did not answer in time", view.overdue),
+            ("cluster_late", "Answers of the central node to requests that were given up", view.late),
+            ("cluster_stale", "Messages of an old session, or older than the last", view.stale),
+            ("cluster_unreadable", "Messages of the central node that could not be read", view.unreadable),
+            ("cluster_lost", "Messages to the central node for which there was no room or no connection", view.lost),
+            ("cluster_syncs", "Times all calls were told to the central node", view.syncs),
+        ];
+        for (name, help, value) in counters {
+            ConstCounter::new(value).encode(encoder.encode_descriptor(name, help, None, MetricType::Counter)?)?;
+        }
+        let gauges = [
+            ("cluster_in_sync", "1 while the central node knows all calls of this gateway", u64::from(view.state == "in-sync")),
+            ("cluster_calls", "Call legs of this gateway that count", view.calls as u64),
+            ("cluster_decision_p99_microseconds", "One decision in a hundred took longer, since the start", view.p99_us),
+        ];
+        for (name, help, value) in gauges {
+            ConstGauge::new(value).encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
+        }
+        Ok(())
     }
 
     /// Performance of facilities (RFC 4805, RFC 3896), as it adds up since the start.

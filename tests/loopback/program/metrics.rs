@@ -17,13 +17,13 @@ fn http(address: SocketAddr, request: &str) -> (u16, String, String) {
     (head.split(' ').nth(1).unwrap().parse().unwrap(), head.to_ascii_lowercase(), body.to_owned())
 }
 
-fn get(address: SocketAddr, path: &str) -> (u16, String, String) {
+pub fn get(address: SocketAddr, path: &str) -> (u16, String, String) {
     http(address, &format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n"))
 }
 
 /// Every sample, by name with labels. The text must be what OpenMetrics allows: families that do not mix, a type and a help for each
 /// before its samples, counters that end in `_total`, numbers, and `# EOF` at the end.
-fn samples(text: &str) -> BTreeMap<String, f64> {
+pub fn samples(text: &str) -> BTreeMap<String, f64> {
     let mut lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.pop(), Some("# EOF"));
     assert!(text.ends_with("# EOF\n"));

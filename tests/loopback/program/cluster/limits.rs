@@ -1,5 +1,6 @@
 //! One limit over several gateways on a good day.
 
+use super::super::metrics::{get, samples};
 use super::*;
 
 /// Must hold 1: of forty calls that come at three gateways at once ten get in, every time, and none without the central node.
@@ -44,6 +45,10 @@ fn operators_see_and_order_the_cluster() {
     let text = central.process.order(&["show", "cac"]);
     assert!(text.contains("central node active") && text.contains("3/3") && text.contains("call limit reached"), "{text}");
     assert!(text.contains("in-sync"), "{text}");
+    let (_, _, metrics) = get(node.gateway.tuning.addresses.metrics(), "/metrics");
+    let metrics = samples(&metrics);
+    assert_eq!((metrics["tollgate_cluster_granted_total"], metrics["tollgate_cluster_denied_total"]), (3.0, 1.0));
+    assert_eq!((metrics["tollgate_cluster_calls"], metrics["tollgate_cluster_in_sync"]), (3.0, 1.0));
     let text = node.gateway.order(&["show", "cac"]);
     assert!(text.contains("node 1 of a cluster, in-sync"), "{text}");
     assert!(central.process.refused(&["show", "spans"]).contains("central node"));
@@ -79,4 +84,62 @@ fn a_gateway_with_other_scopes_is_refused_and_goes_on_alone() {
     assert_eq!(node.call(5), 5);
     assert_eq!((node.alone(), central.calls().0), (5, 0));
     eventually("the alarm", SOON, || node.gateway.rows(&["alarms"]).iter().any(|row| row["kind"] == "central-lost").then_some(()));
+}
+
+const NEAR: &str = "\r\nv=0\r\no=- 1 1 IN IP4 192.0.2.7\r\ns=-\r\nc=IN IP4 192.0.2.7\r\nt=0 0\r\nm=audio 4000 RTP/AVP 0";
+
+/// The scopes in which each call of a gateway counts.
+fn places(node: &Node) -> Vec<String> {
+    let rows = node.gateway.rows(&["ccbs"]);
+    let text = |row: &Value| row["scopes"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect::<Vec<_>>().join(" ");
+    let mut places: Vec<String> = rows.iter().map(text).collect();
+    places.sort();
+    places
+}
+
+/// R15, R23: a call counts where it turns out to be, is what it was when the change is refused, and so are both halves of a pair;
+/// I11: an emergency passes whatever is full.
+#[test]
+fn calls_change_come_in_pairs_and_pass_in_emergencies() {
+    let list = r#"[
+        { kind = "trunk-group", name = "north", members = ["ds/ds3-1/ds1-1/*"], calls = 4 },
+        { kind = "trunk-group", name = "rescue", members = ["ds/ds3-1/ds1-2/*"], calls = 0, class = "emergency" },
+        { kind = "zone", name = "near", prefixes = ["192.0.2.0/24"], calls = 1 } ]"#;
+    let list = list.replace('\n', " ");
+    let central = Central::start(Central::tuning("[1]", &list));
+    let mut node = Node::start(1, &central, &list);
+    central.wait_for(1);
+    let create = |node: &mut Node, name: &str, more: &[&str]| {
+        let response = node.agent.ask("CRCX", name, &[&["C: A1", "M: recvonly"], more].concat());
+        (response.code, response.get("I").unwrap_or_default().to_owned())
+    };
+    let (code, first) = create(&mut node, "ds/ds3-1/ds1-1/1", &[]);
+    let (_, second) = create(&mut node, "ds/ds3-1/ds1-1/2", &[]);
+    assert_eq!(code, Some(200));
+    let modify = |node: &mut Node, name: &str, id: &str| node.agent.ask("MDCX", name, &["C: A1", &format!("I: {id}"), NEAR]).code;
+    assert_eq!(modify(&mut node, "ds/ds3-1/ds1-1/1", &first), Some(200));
+    assert_eq!(modify(&mut node, "ds/ds3-1/ds1-1/2", &second), Some(403));
+    assert_eq!(places(&node), ["north", "north near"]);
+    assert_same_calls(&central, &[&node]);
+    // Gone at one, it has its place at the other.
+    assert_eq!(node.agent.ask("DLCX", "ds/ds3-1/ds1-1/1", &["C: A1", &format!("I: {first}")]).code, Some(250));
+    assert_eq!(modify(&mut node, "ds/ds3-1/ds1-1/2", &second), Some(200));
+    assert_eq!(places(&node), ["north near"]);
+    // Two halves; the next pair has room for one of them, and gets none.
+    let pair = |node: &mut Node, a: u32, b: u32| {
+        let other = format!("Z2: ds/ds3-1/ds1-1/{b}@tgw.example.net");
+        create(node, &format!("ds/ds3-1/ds1-1/{a}"), &[&other]).0
+    };
+    assert_eq!(pair(&mut node, 3, 4), Some(200));
+    assert_eq!(places(&node), ["north", "north", "north near"]);
+    assert_eq!(pair(&mut node, 5, 6), Some(403));
+    eventually("the half is free", SOON, || (places(&node).len() == 3).then_some(()));
+    assert_eq!(create(&mut node, "ds/ds3-1/ds1-2/1", &[]).0, Some(200), "an emergency");
+    assert_same_calls(&central, &[&node]);
+    central.process.signal(libc::SIGSTOP);
+    assert_eq!(create(&mut node, "ds/ds3-1/ds1-2/2", &[]).0, Some(200), "and nobody is waited for");
+    central.process.signal(libc::SIGCONT);
+    node.hang_up();
+    eventually("nothing counts", SOON, || ccbs(&central.process).is_empty().then_some(()));
+    node.gateway.assert_sound();
 }
