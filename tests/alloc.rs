@@ -173,7 +173,7 @@ fn bench() -> Bench {
         seed: 5,
     });
     let plan = Plan {
-        spans: vec![SpanPlan { law: Law::Mu, agent: AgentId(0), signalling: Signalling::default() }; 4],
+        spans: vec![SpanPlan { law: Law::Mu, agent: AgentId(0), signalling: Signalling::default(), gateway: None }; 4],
         topology,
         domains: vec![b"tgw.example.net"[..].into()],
         listen: vec!["192.0.2.10:2427".parse().unwrap()],
@@ -196,6 +196,8 @@ fn bench() -> Bench {
         },
         times: Times::default(),
         admission: None,
+        gateways: Vec::new(),
+        epoch_ms: 0,
     };
     let agent = AgentSettings { delete_on_failure: false, ..AgentSettings::at("ca1", AGENT) };
     let mut settings = Settings::new(vec![agent]);
@@ -207,6 +209,7 @@ fn bench() -> Bench {
         settings: Arc::new(settings),
         counters: Arc::new(Counters::new()),
         card: Box::new(card),
+        gateway_cards: Vec::new(),
         seed: 7,
         now,
     };

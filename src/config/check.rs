@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::admission;
 use super::defaults::*;
 use super::file::{Findings, Raw};
+use super::h248;
 use super::plan::{CpuFacts, History, cpu_faults};
 use super::types::{CacMode, Card, Direction, Law, RsipForm, Signalling, Sources, SpanKind, TransportKind};
 use super::valid::{Config, Layout, Span};
@@ -22,6 +23,7 @@ pub(super) fn check(raw: Raw, facts: Option<&CpuFacts>, findings: &mut Findings<
     // The central node of a cluster has neither agents nor channels, and reads nothing else of its file.
     let spans = if raw.cac.mode == CacMode::Central { Vec::new() } else { check_for_calls(&raw, facts, findings) };
     admission::check(&raw, &spans, findings);
+    h248::check(&raw, findings);
     Config {
         gateway: raw.gateway,
         agents: raw.agents.into_iter().map(|(_, agent)| agent).collect(),
@@ -31,6 +33,7 @@ pub(super) fn check(raw: Raw, facts: Option<&CpuFacts>, findings: &mut Findings<
         xdp: raw.xdp,
         sim: raw.sim,
         spans,
+        h248: raw.h248.into_iter().map(|(_, gateway)| gateway).collect(),
         cas: raw.cas,
         timers: raw.timers,
         limits: raw.limits,
@@ -93,7 +96,8 @@ pub fn unfit(address: IpAddr) -> Option<&'static str> {
 }
 
 fn check_agents(raw: &Raw, findings: &mut Findings<'_>) {
-    if raw.agents.is_empty() && !findings.stands("agent[1]") && !findings.at_fault("agent") {
+    let all_h248 = !raw.spans.is_empty() && raw.spans.iter().all(|(_, span)| span.h248 != Auto::Auto);
+    if raw.agents.is_empty() && !all_h248 && !findings.stands("agent[1]") && !findings.at_fault("agent") {
         findings.table("agent", "is missing; at least one [[agent]] must say who may command the gateway");
     }
     let mut names = BTreeMap::new();
@@ -310,6 +314,7 @@ fn check_spans(raw: &Raw, findings: &mut Findings<'_>) -> Vec<Span> {
                 direction: entry.direction,
                 yields: entry.yields,
                 agent: agent.clone(),
+                h248: entry.h248.fixed().cloned(),
             });
         }
         if let Some((unit, other)) = clash {

@@ -11,6 +11,7 @@ use std::time::Duration;
 use super::file::{Section, Setting, Table};
 use super::types::*;
 use super::value::{Auto, Bytes, DefaultPort, TextRule, Written};
+use crate::proto::codec::h248::MessageId;
 
 macro_rules! default {
     (required) => {
@@ -68,7 +69,7 @@ macro_rules! register {
 /// Calls `$use!` with every section type, in the order of the file: the one list of tables.
 macro_rules! sections {
     ($use:ident) => {
-        $use! { Gateway Agent Dns Cores Transport Xdp SimCard SpanEntry Cas Timers Limits Overload LoadControl Cac ScopeEntry Operator Metrics Log }
+        $use! { Gateway Agent Dns Cores Transport Xdp SimCard SpanEntry H248 Cas Timers Limits Overload LoadControl Cac ScopeEntry Operator Metrics Log }
     };
 }
 pub(super) use sections;
@@ -266,6 +267,24 @@ register! {
         yields: bool = false in (); restart
         /// The agent its endpoints belong to until told otherwise (their provisioned notified entity). `"auto"`: the first one.
         agent: Auto<String> = (Auto::Auto) in &IDENTIFIER; restart
+        /// The `[[h248]]` gateway whose controllers have the span. `"auto"`: none, it is MGCP's.
+        h248: Auto<String> = (Auto::Auto) in &IDENTIFIER; restart
+    }
+
+    /// A gateway as H.248 controllers (RFC 3525) see it, with spans of its own. One core runs all of one; several share the cores.
+    H248 = "h248" {
+        /// Its name, for lists, and for the spans that are its.
+        name: String = required in &IDENTIFIER; restart
+        /// How it names itself in its messages: `"[192.0.2.10]:2944"`, `"<gw.example.net>"` or a plain name. `"auto"`: its listen address.
+        message_id: Auto<String> = (Auto::Auto) in &MESSAGE_ID; restart
+        /// The UDP address it is served on; 2944 is the port of the text encoding (RFC 3525 9).
+        listen: SocketAddr = required in DefaultPort(2944); restart
+        /// Its controllers, in the order in which it registers with them. They may command from any port; anybody else is dropped and counted.
+        controllers: Vec<SocketAddr> = required in (1..=8, DefaultPort(2944)); restart
+        /// How it writes: `"compact"`, or `"pretty"` with long keywords and a line for each item. Both are read.
+        encoding: Encoding = (Encoding::Compact) in (); restart
+        /// The longest message it sends, in octets; a longer reply is error 533.
+        max_message: u32 = 4000 in 1000..=65_507; restart
     }
 
     /// Times of channel associated signalling. The defaults are those of North American trunks; where an RFC says one, it is that.
@@ -551,6 +570,11 @@ static CURVE_KEY: TextRule = TextRule { allowed: "a key of 40 printable characte
 static PREFIX: TextRule =
     TextRule { allowed: "an address, or one with the number of bits that count, such as `10.1.0.0/16`", accepts: is_prefix };
 
+static MESSAGE_ID: TextRule = TextRule {
+    allowed: "an address in brackets, a domain name in angle brackets, each with an optional port, or a plain name, of 1..=70 octets",
+    accepts: is_message_id,
+};
+
 static IDENTIFIER: TextRule =
     TextRule { allowed: "a name of 1..=32 letters, digits, `-`, `_` and `.`, other than \"auto\"", accepts: is_identifier };
 
@@ -559,6 +583,10 @@ static INTERFACE: TextRule =
 
 static LOG_FILTER: TextRule =
     TextRule { allowed: "a log filter such as \"info\" or \"info,tollgate::host=debug\"", accepts: is_log_filter };
+
+fn is_message_id(text: &str) -> bool {
+    text.len() <= 70 && MessageId::parse(text.as_bytes()).is_some()
+}
 
 fn is_member(text: &str) -> bool {
     (1..=255).contains(&text.len()) && text.bytes().all(|octet| octet.is_ascii_graphic() && octet != b'$')
@@ -645,8 +673,8 @@ mod tests {
     }
 
     fn same_as_file<S: Section>() -> usize {
-        // Scopes stand only where something is limited: the file shows one in a comment.
-        if S::TABLE == ScopeEntry::TABLE {
+        // Scopes stand only where something is limited, and few have H.248: the file shows one in a comment.
+        if S::TABLE == ScopeEntry::TABLE || S::TABLE == H248::TABLE {
             let shown = |key: &str| EMBEDDED.lines().any(|line| line.trim_start_matches(['#', ' ']).starts_with(&format!("{key} = ")));
             assert!(S::SETTINGS.iter().all(|setting| shown(setting.key)));
             return S::SETTINGS.len();

@@ -40,6 +40,7 @@ pub fn diff(old: &Config, new: &Config) -> Vec<Change> {
     section(&mut changes, Xdp::TABLE, &old.xdp, &new.xdp);
     section(&mut changes, SimCard::TABLE, &old.sim, &new.sim);
     spans(&mut changes, &old.spans, &new.spans);
+    h248(&mut changes, &old.h248, &new.h248);
     section(&mut changes, Cas::TABLE, &old.cas, &new.cas);
     section(&mut changes, Timers::TABLE, &old.timers, &new.timers);
     section(&mut changes, Limits::TABLE, &old.limits, &new.limits);
@@ -96,6 +97,20 @@ fn scopes(changes: &mut Vec<Change>, old: &[ScopeEntry], new: &[ScopeEntry]) {
     }
 }
 
+/// H.248 gateways are the same when their names are. Any change needs a restart.
+fn h248(changes: &mut Vec<Change>, old: &[H248], new: &[H248]) {
+    let names = |list: &[H248]| list.iter().map(|gateway| gateway.name.clone()).collect::<Vec<_>>();
+    let (before, after) = (names(old), names(new));
+    if before != after {
+        changes.push(Change { key: "h248 (names)".into(), old: before.join(", "), new: after.join(", "), reloadable: false });
+    }
+    for gateway in old {
+        if let Some(other) = new.iter().find(|other| other.name == gateway.name) {
+            section(changes, &format!("h248[{}]", gateway.name), gateway, other);
+        }
+    }
+}
+
 /// Spans are the same when their names are. Any change needs a restart.
 fn spans(changes: &mut Vec<Change>, old: &[Span], new: &[Span]) {
     let find = |spans: &[Span], name: &str| spans.iter().find(|span| span.name() == name).map(span_text).unwrap_or_default();
@@ -109,10 +124,11 @@ fn spans(changes: &mut Vec<Change>, old: &[Span], new: &[Span]) {
 }
 
 fn span_text(span: &Span) -> String {
-    let Span { kind: _, unit: _, card, common_channel, law, signalling, direction, yields, agent } = span;
+    let Span { kind: _, unit: _, card, common_channel, law, signalling, direction, yields, agent, h248 } = span;
     let (card, law, agent) = (card.show(), law.show(), agent.show());
     let line = format!("signalling = {}, direction = {}, yields = {yields}", signalling.show(), direction.show());
-    format!("{{ card = {card}, common_channel = {common_channel}, law = {law}, {line}, agent = {agent} }}")
+    let protocol = h248.as_ref().map_or(String::new(), |name| format!(", h248 = {}", name.show()));
+    format!("{{ card = {card}, common_channel = {common_channel}, law = {law}, {line}, agent = {agent}{protocol} }}")
 }
 
 #[cfg(test)]

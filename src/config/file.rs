@@ -19,6 +19,8 @@ pub(super) const FILE_MAX: usize = 1 << 20;
 const AGENTS_MAX: usize = 64;
 /// The most `[[span]]` tables.
 const SPANS_MAX: usize = 4096;
+/// The most `[[h248]]` tables.
+const H248_MAX: usize = 64;
 /// The most `[[scope]]` tables.
 const SCOPES_MAX: usize = 4096;
 /// The longest piece of the file quoted in an error, in characters.
@@ -34,6 +36,7 @@ pub(super) struct Raw {
     pub xdp: Xdp,
     pub sim: SimCard,
     pub spans: Vec<(String, SpanEntry)>,
+    pub h248: Vec<(String, H248)>,
     pub cas: Cas,
     pub timers: Timers,
     pub limits: Limits,
@@ -242,6 +245,7 @@ pub(super) fn read(findings: &mut Findings<'_>) -> Option<Raw> {
         xdp: section(findings, root)?,
         sim: section(findings, root)?,
         spans: list(findings, root, SPANS_MAX),
+        h248: list(findings, root, H248_MAX),
         cas: section(findings, root)?,
         timers: section(findings, root)?,
         limits: section(findings, root)?,
@@ -256,7 +260,7 @@ pub(super) fn read(findings: &mut Findings<'_>) -> Option<Raw> {
 }
 
 /// The tables at the top of the file.
-const TABLES: [&str; 18] = [
+const TABLES: [&str; 19] = [
     Gateway::TABLE,
     Agent::TABLE,
     Dns::TABLE,
@@ -265,6 +269,7 @@ const TABLES: [&str; 18] = [
     Xdp::TABLE,
     "cards",
     SpanEntry::TABLE,
+    H248::TABLE,
     Cas::TABLE,
     Timers::TABLE,
     Limits::TABLE,

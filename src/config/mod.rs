@@ -14,6 +14,7 @@ mod diff;
 mod document;
 mod error;
 mod file;
+mod h248;
 mod plan;
 mod profile;
 mod types;
@@ -25,8 +26,8 @@ use std::path::Path;
 pub use admission::{groups, limits, limits_of_cores, policies, tree};
 pub use check::unfit as unfit_address;
 pub use defaults::{
-    Agent, CORES_MAX, Cac, Cas, Cores, Dns, Gateway, Limits, LoadControl, Log, Metrics, Operator, Overload, ScopeEntry, SimCard, Timers,
-    Transport, Xdp,
+    Agent, CORES_MAX, Cac, Cas, Cores, Dns, Gateway, H248, Limits, LoadControl, Log, Metrics, Operator, Overload, ScopeEntry, SimCard,
+    Timers, Transport, Xdp,
 };
 pub use diff::{Change, diff};
 pub use document::markdown;

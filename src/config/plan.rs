@@ -235,9 +235,9 @@ fn submission_faults(list: &Vec<u16>, roles: &[Role], cpus: &[(u16, u16)], facts
 }
 
 /// The place, among the cores that own endpoints, of the one that owns a line: the last number of its local name, mod cores. The
-/// rule of the design (section 3), the same that routes commands.
+/// rule of the design (section 3), the same that routes commands. All lines of an H.248 gateway are on one core.
 fn home(line: &Line, owners: usize) -> usize {
-    usize::from(line.unit) % owners.max(1)
+    usize::from(line.gateway.map_or(line.unit, u16::from)) % owners.max(1)
 }
 
 /// Every way in which the settings do not fit the CPUs.
@@ -321,7 +321,7 @@ fn memory(config: &Config, core: &CorePlan, others: u64, history: &History) -> M
     let receive = received * u64::from(transport.receive_frame_bytes);
     let waiting = u64::from(WAITING) * u64::from(transport.receive_frame_bytes);
     let send = u64::from(transport.send_frames) * u64::from(transport.send_frame_bytes);
-    let sockets = transport.receive_buffer.0.saturating_mul(config.gateway.listen.len() as u64);
+    let sockets = transport.receive_buffer.0.saturating_mul(config.listen().len() as u64);
     let pools = PoolLimits { connections: core.connections, blob_blocks: 0, entities: 0 };
     let rings = others * (RING_ENTRIES * RING_ENTRY_BYTES) as u64;
     let endpoints = Endpoints::memory(core.endpoints, &pools).saturating_add(Watches::memory(core.endpoints));

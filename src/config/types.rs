@@ -10,6 +10,14 @@ use super::defaults::is_domain;
 use super::value::{DefaultPort, Fault, Written, duration_text, words};
 
 words! {
+    /// How H.248 messages are written.
+    Encoding {
+        /// Short keywords without white space.
+        Compact = "compact",
+        /// Long keywords, a line for each item.
+        Pretty = "pretty",
+    }
+
     /// Who decides whether there is room for a call.
     CacMode {
         /// Nobody.

@@ -1,5 +1,6 @@
 //! The settings of a valid tuning file, as plain values, and what directly follows from them.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -27,6 +28,8 @@ pub struct Config {
     pub sim: SimCard,
     /// The spans, one each, in the order of the file.
     pub spans: Vec<Span>,
+    /// The gateways that H.248 controllers see.
+    pub h248: Vec<H248>,
     /// Times of channel associated signalling.
     pub cas: Cas,
     /// Protocol timers.
@@ -74,7 +77,26 @@ impl Config {
 
     /// All T1 and E1 lines, in the order of the spans: the units a core owns.
     pub fn lines(&self) -> impl Iterator<Item = Line> + '_ {
-        self.spans.iter().flat_map(Span::lines)
+        self.spans.iter().flat_map(|span| span.lines().map(|line| Line { gateway: self.gateway_of(span), ..line }))
+    }
+
+    /// The H.248 gateway that has `span`.
+    pub fn gateway_of(&self, span: &Span) -> Option<u8> {
+        let name = span.h248.as_ref()?;
+        self.h248.iter().position(|gateway| gateway.name.eq_ignore_ascii_case(name)).map(|place| place as u8)
+    }
+
+    /// How an H.248 gateway names itself.
+    pub fn message_id(&self, gateway: &H248) -> String {
+        match gateway.message_id.fixed() {
+            Some(id) => id.clone(),
+            None => format!("[{}]:{}", gateway.listen.ip(), gateway.listen.port()),
+        }
+    }
+
+    /// The UDP addresses served: those of MGCP, then those of H.248.
+    pub fn listen(&self) -> Vec<SocketAddr> {
+        self.gateway.listen.iter().copied().chain(self.h248.iter().map(|gateway| gateway.listen)).collect()
     }
 }
 
@@ -123,6 +145,8 @@ pub struct Span {
     pub yields: bool,
     /// The name of the agent its endpoints belong to at first.
     pub agent: String,
+    /// The name of the H.248 gateway whose controllers have it.
+    pub h248: Option<String>,
 }
 
 /// A T1 or E1, alone or inside a T3: the smallest thing a core owns.
@@ -134,6 +158,8 @@ pub struct Line {
     pub unit: u16,
     /// How many endpoints it has.
     pub endpoints: u32,
+    /// The H.248 gateway that has it; its core has the line then.
+    pub gateway: Option<u8>,
 }
 
 /// T1 in a T3 (RFC 3896 2.1).
@@ -158,7 +184,7 @@ impl Span {
         let units = if kind == SpanKind::T3 { 1..=T1_PER_T3 } else { own..=own };
         units.map(move |unit| {
             let name = if kind == SpanKind::T3 { format!("{name}/ds1-{unit}") } else { name.clone() };
-            Line { name, unit, endpoints }
+            Line { name, unit, endpoints, gateway: None }
         })
     }
 
@@ -183,6 +209,7 @@ mod tests {
             direction: Direction::Both,
             yields: false,
             agent: "ca".into(),
+            h248: None,
         }
     }
 
@@ -190,9 +217,9 @@ mod tests {
     fn spans_have_the_names_and_channels_of_their_kind() {
         let t3 = span(SpanKind::T3, false);
         assert_eq!((t3.endpoints(), t3.lines().count()), (672, 28));
-        assert_eq!(t3.lines().last().unwrap(), Line { name: "ds/ds3-7/ds1-28".into(), unit: 28, endpoints: 24 });
+        assert_eq!(t3.lines().last().unwrap(), Line { name: "ds/ds3-7/ds1-28".into(), unit: 28, endpoints: 24, gateway: None });
         let t1 = span(SpanKind::T1, true);
-        assert_eq!(t1.lines().collect::<Vec<_>>(), [Line { name: "ds/ds1-7".into(), unit: 7, endpoints: 23 }]);
+        assert_eq!(t1.lines().collect::<Vec<_>>(), [Line { name: "ds/ds1-7".into(), unit: 7, endpoints: 23, gateway: None }]);
         assert_eq!((span(SpanKind::E1, false).name().as_str(), span(SpanKind::E1, true).endpoints()), ("ds/e1-7", 30));
     }
 

@@ -1,12 +1,13 @@
 //! From a configuration to running cores: plan, settings, sockets, frames, rings, threads.
 
-use super::clock::Clock;
+use super::clock::{Clock, wall_us_at_zero};
 use super::cluster::gateway::Cluster;
 use super::core_loop::{CoreLoop, Exit, Outbox, Spin, guard};
 use super::cores::{CorePort, Cores, Pulse, REQUESTS};
 use super::dns::fit;
 use super::dns::table::Known;
 use super::frame::{ChunkLayout, FrameLayout, FramePool, FrameTable, HEADROOM};
+use super::gateways::{cards as gateway_cards, member_of, plans as gateway_plans};
 use super::tap::Tap;
 use super::transport::steer::{Program, Steered};
 use super::transport::wake::{self, Sleeper};
@@ -81,7 +82,9 @@ impl Gateway {
     pub fn start_knowing(config: &Config, known: &Known, clock: Clock) -> Result<Gateway> {
         let facts: CpuFacts = cpu::allowed().into_iter().map(|cpu| (cpu.id, cpu.node)).collect();
         let layout = config::plan(config, &facts).map_err(|errors| anyhow!("{errors}"))?;
-        let plan = Arc::new(plan(config, &layout)?);
+        let mut plan = plan(config, &layout)?;
+        plan.epoch_ms = wall_us_at_zero(&clock) / 1000;
+        let plan = Arc::new(plan);
         let settings = Arc::new(settings(config, known));
         let transport = Choice::make(match config.transport.kind {
             TransportKind::Auto => Wanted::Auto,
@@ -133,6 +136,7 @@ impl Gateway {
             let kind = if core_plan.role == Role::Shard { Kind::Mmsg } else { transport.kind };
             let (cpu, spin) = (usize::from(core_plan.cpu), spin(config.cores.busy_poll));
             let card = sim_card(config, &plan, core)?;
+            let gateway_cards = gateway_cards(config, &plan, core)?;
             let seed = entropy::seed().context("no randomness from the kernel")?[0];
             let thread = std::thread::Builder::new().name(format!("core-{}", core.0));
             let run = move || {
@@ -152,7 +156,16 @@ impl Gateway {
                         }
                     };
                     let now = clock.now();
-                    let core = Core::new(Boot { core, plan, settings, counters: counters.clone(), card: Box::new(card), seed, now });
+                    let core = Core::new(Boot {
+                        core,
+                        plan,
+                        settings,
+                        counters: counters.clone(),
+                        card: Box::new(card),
+                        gateway_cards,
+                        seed,
+                        now,
+                    });
                     let exit = match carrier {
                         Some((carrier, pool)) => Exit::Carrier(carrier, pool),
                         None => Exit::Sockets,
@@ -234,7 +247,12 @@ fn steer(wanted: Steering, plan: &Plan, sockets: &[Vec<UdpSocket>]) -> Steered {
         Ok(program) => program,
         Err(reason) => return Steered::Refused(reason),
     };
-    for socket in first {
+    for (place, socket) in first.iter().enumerate() {
+        // What comes for an H.248 gateway is all for one core.
+        let program = match plan.gateway_at(place as u8) {
+            Some(gateway) => &Program::always(member_of(plan, gateway, members)),
+            None => &program,
+        };
         if let Err(error) = program.attach(socket) {
             return Steered::Refused(format!("SO_ATTACH_REUSEPORT_CBPF: {error}"));
         }
@@ -431,7 +449,7 @@ pub(super) fn sim_card(config: &Config, plan: &Plan, core: CoreId) -> Result<Sim
         facilities: &facilities,
         address: config.sim.media_address,
         ports: ports.first..=ports.last,
-        part: (ordinal, plan.owners.len() as u32),
+        part: (ordinal, (plan.owners.len() + plan.gateways.len()) as u32),
         connections: plan.limits.connections,
         seed: entropy::seed().context("no randomness from the kernel")?[1],
     }))
@@ -519,7 +537,12 @@ pub(super) fn plan(config: &Config, layout: &config::Plan) -> Result<Plan> {
             config::Law::Mu => Law::Mu,
             config::Law::A => Law::A,
         };
-        spans.push(SpanPlan { law, agent: config.agent_of(configured), signalling: signalling(configured) });
+        spans.push(SpanPlan {
+            law,
+            agent: config.agent_of(configured),
+            signalling: signalling(configured),
+            gateway: config.gateway_of(configured),
+        });
     }
     let gateway = &config.gateway;
     let mut domains: Vec<Box<[u8]>> = Vec::new();
@@ -542,6 +565,7 @@ pub(super) fn plan(config: &Config, layout: &config::Plan) -> Result<Plan> {
         history_bytes: layout.history.octets(),
         own_commands: OWN_COMMANDS,
     };
+    let gateways = gateway_plans(config, &topology, &spans, &owners);
     let admission = match config::tree(config) {
         Some(tree) => {
             let groups = config::groups(&topology, &config.scopes)
@@ -554,13 +578,15 @@ pub(super) fn plan(config: &Config, layout: &config::Plan) -> Result<Plan> {
         topology: Arc::new(topology),
         spans,
         domains,
-        listen: gateway.listen.clone(),
+        listen: config.listen(),
         cores: layout.cores.len() as u8,
         receivers: with_sockets(layout) as u8,
         owners,
         limits,
         times: times(&config.cas),
         admission,
+        gateways,
+        epoch_ms: 0,
     })
 }
 

@@ -12,6 +12,7 @@ pub mod cpu;
 pub mod dns;
 pub mod entropy;
 pub mod frame;
+mod gateways;
 pub mod inside;
 pub mod nic;
 pub mod ring;

@@ -11,6 +11,7 @@ pub mod cas;
 pub mod codec;
 pub mod core;
 pub mod endpoint;
+pub mod h248;
 pub mod mgcp;
 pub mod overload;
 pub mod package;

@@ -44,6 +44,33 @@ pub struct Plan {
     pub times: cas::Times,
     /// What admission control counts in; `None`: it is off.
     pub admission: Option<Admission>,
+    /// The gateways that H.248 controllers see, each with spans of its own.
+    pub gateways: Vec<GatewayPlan>,
+    /// The wall clock at [`Time::ZERO`], in milliseconds since 1970 (UTC).
+    pub epoch_ms: u64,
+}
+
+/// A gateway as H.248 controllers see it (RFC 3525 11.1): its own identifier, address, terminations and ROOT. One core runs it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GatewayPlan {
+    /// Its name in configuration and displays.
+    pub name: String,
+    /// Its message identifier, as written in the header of its messages.
+    pub message_id: String,
+    /// Its place among [`Plan::listen`]: there it is served, and nothing else is.
+    pub listen: u8,
+    /// The core that runs it.
+    pub core: CoreId,
+    /// Its controllers, in the order in which it registers with them (ASC-01).
+    pub controllers: Vec<SocketAddr>,
+    /// Whether it has spans of a T3: its maximum waiting delay is shorter then (RFC 3525 9.2).
+    pub has_t3: bool,
+    /// Whether it writes long keywords and a line for each item.
+    pub pretty: bool,
+    /// The longest message it sends, in bytes; a longer reply is error 533.
+    pub max_message: u16,
+    /// Connections it can have at a time.
+    pub connections: u32,
 }
 
 /// What admission control counts in.
@@ -66,6 +93,8 @@ pub struct SpanPlan {
     pub agent: AgentId,
     /// How its channels signal.
     pub signalling: Signalling,
+    /// The gateway of [`Plan::gateways`] whose controllers have it; `None`: it is MGCP's.
+    pub gateway: Option<u8>,
 }
 
 /// Sizes of the tables of one core.
@@ -322,7 +351,29 @@ impl Plan {
 
     /// The core that owns `endpoint`.
     pub fn owner(&self, endpoint: EndpointIndex) -> CoreId {
+        if let Some(gateway) = self.gateway_of(endpoint).and_then(|gateway| self.gateways.get(usize::from(gateway))) {
+            return gateway.core;
+        }
         self.owner_at(placement::owner(&self.topology, endpoint, self.owners.len()).unwrap_or(0))
+    }
+
+    /// The H.248 gateway that has `endpoint`; `None`: it is MGCP's.
+    pub fn gateway_of(&self, endpoint: EndpointIndex) -> Option<u8> {
+        if self.gateways.is_empty() {
+            return None;
+        }
+        self.spans.get(usize::from(self.topology.span_of(endpoint)?.0))?.gateway
+    }
+
+    /// The H.248 gateway that is served at this listen address.
+    pub fn gateway_at(&self, listen: u8) -> Option<u8> {
+        self.gateways.iter().position(|gateway| gateway.listen == listen).map(|place| place as u8)
+    }
+
+    /// The spans of an H.248 gateway, ascending.
+    pub fn gateway_spans(&self, gateway: u8) -> impl Iterator<Item = OwnedSpan> {
+        let spans = self.topology.spans().iter().zip(&self.spans).filter(move |(_, plan)| plan.gateway == Some(gateway));
+        spans.map(|(span, plan)| OwnedSpan { range: span.endpoints, law: plan.law, agent: plan.agent })
     }
 
     /// The core that sent our command `id`: identifiers are drawn so that id mod owners tells.
@@ -345,12 +396,12 @@ impl Plan {
         self.listen.iter().position(|address| address.is_ipv4() == to.is_ipv4()).unwrap_or(0) as u8
     }
 
-    /// The spans that `core` owns, ascending.
+    /// The spans of MGCP that `core` owns, ascending.
     pub fn owned_spans(&self, core: CoreId) -> impl Iterator<Item = OwnedSpan> {
         let ordinal = self.ordinal(core);
         self.topology.spans().iter().zip(&self.spans).filter_map(move |(span, plan)| {
             let owner = placement::owner(&self.topology, EndpointIndex(span.endpoints.first), self.owners.len());
-            let owned = ordinal.is_some() && owner == ordinal;
+            let owned = ordinal.is_some() && owner == ordinal && plan.gateway.is_none();
             owned.then_some(OwnedSpan { range: span.endpoints, law: plan.law, agent: plan.agent })
         })
     }

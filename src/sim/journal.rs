@@ -121,7 +121,11 @@ impl Journal {
     }
 
     /// The gateway takes in a datagram.
-    pub fn received(&mut self, from: SocketAddr, bytes: &[u8]) {
+    pub fn received(&mut self, (from, local): (SocketAddr, u8), bytes: &[u8]) {
+        // It knows MGCP only.
+        if self.plan.gateway_at(local).is_some() {
+            return;
+        }
         self.event += 1;
         let datagram = self.event;
         let mut fresh = Vec::new();
@@ -160,7 +164,10 @@ impl Journal {
     ///
     /// # Panics
     /// When it breaks a rule.
-    pub fn sent(&mut self, core: CoreId, at: Time, to: SocketAddr, bytes: &[u8]) {
+    pub fn sent(&mut self, core: CoreId, at: Time, (to, local): (SocketAddr, u8), bytes: &[u8]) {
+        if self.plan.gateway_at(local).is_some() {
+            return;
+        }
         self.event += 1;
         let agent = self.settings.agent_at(to.ip()).unwrap_or(AgentId(0));
         let largest = self.settings.agent(agent).map_or(4000, |agent| agent.max_response);

@@ -10,7 +10,7 @@ use crate::proto::core::{Administration, Answer, Ask, Boot, Core, Envelope, Orig
 use crate::proto::endpoint::Announcement as Told;
 use crate::proto::package::{find_item, find_package};
 use crate::proto::plan::{Plan, Settings};
-use crate::proto::trunk::{CardOrder, EventText, Facility, FacilityKind, FacilityPlan, SimCard, SimulatedPlan};
+use crate::proto::trunk::{Card, CardOrder, EventText, Facility, FacilityKind, FacilityPlan, SimCard, SimulatedPlan};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -285,7 +285,7 @@ impl Outside for Out<'_> {
         buffer.truncate(length);
         wires.fold(&buffer);
         if let Some(journal) = &mut wires.journal {
-            journal.sent(self.core, self.now, to, &buffer);
+            journal.sent(self.core, self.now, (to, local), &buffer);
         }
         for at in wires.cross_link(now, to.ip()) {
             wires.push(at, Event::ToAgent(Mail { at, to, local, bytes: buffer.clone() }));
@@ -383,6 +383,7 @@ impl World {
                 settings: settings.clone(),
                 counters: counters.clone(),
                 card: Box::new(card),
+                gateway_cards: gateway_cards(&plan, core, &mut rng),
                 seed: rng.next(),
                 now,
             };
@@ -707,6 +708,8 @@ impl World {
                 self.agents[agent].handle(self.now, &mail, &mut out);
                 self.after_agent(agent, out);
             }
+            // What H.248 gateways send is read by those who ask for it.
+            None if self.plan.gateway_at(mail.local).is_some() => self.mail.push(mail),
             None => {
                 for message in Reply::all(&mail.bytes) {
                     if message.code.is_some() {
@@ -758,7 +761,7 @@ impl World {
             let Some(Arrival { from, local, at, bytes }) = node.socket.front() else { break };
             let Some(frame) = frames.hold(core, bytes, Origin { from: *from, local: *local, arrival: *at }) else { break };
             if let Some(journal) = &mut wires.journal {
-                journal.received(*from, bytes);
+                journal.received((*from, *local), bytes);
             }
             wires.active = true;
             node.socket.pop_front();
@@ -888,6 +891,29 @@ fn compose(verb: &str, id: u32, local: &str, parameters: &[&str]) -> Vec<u8> {
 }
 
 /// The simulated card of one core: the spans it owns; the lead core's sees the T3s.
+/// The cards of the H.248 gateways that `core` runs.
+fn gateway_cards(plan: &Plan, core: CoreId, rng: &mut Rng) -> Vec<Box<dyn Card + Send>> {
+    let here = plan.gateways.iter().enumerate().filter(|(_, gateway)| gateway.core == core);
+    here.map(|(place, gateway)| {
+        let owned: Vec<_> = plan.gateway_spans(place as u8).map(|span| span.range).collect();
+        let carried = |facility: &Facility| matches!(facility, Facility::Span(_)) && owned.contains(&plan.topology.endpoints_of(*facility));
+        let facilities: Vec<Facility> = plan.topology.facilities().filter(carried).collect();
+        let part = ((plan.owners.len() + place) as u32, (plan.owners.len() + plan.gateways.len()) as u32);
+        let card = SimCard::new(&SimulatedPlan {
+            topology: &plan.topology,
+            kinds: &plan.kinds(),
+            facilities: &facilities,
+            address: IpAddr::from([192, 0, 2, 20]),
+            ports: 16384..=49151,
+            part,
+            connections: gateway.connections,
+            seed: rng.next(),
+        });
+        Box::new(card) as Box<dyn Card + Send>
+    })
+    .collect()
+}
+
 fn card(plan: &Plan, core: CoreId, seed: u64) -> SimCard {
     let owned: Vec<_> = plan.owned_spans(core).map(|span| span.range).collect();
     let carried = |facility: &Facility| match facility {
@@ -895,7 +921,7 @@ fn card(plan: &Plan, core: CoreId, seed: u64) -> SimCard {
         Facility::Span(_) => owned.contains(&plan.topology.endpoints_of(*facility)),
     };
     let facilities: Vec<Facility> = plan.topology.facilities().filter(carried).collect();
-    let part = (plan.ordinal(core).unwrap_or(0) as u32, plan.owners.len() as u32);
+    let part = (plan.ordinal(core).unwrap_or(0) as u32, (plan.owners.len() + plan.gateways.len()) as u32);
     SimCard::new(&SimulatedPlan {
         topology: &plan.topology,
         kinds: &plan.kinds(),

@@ -7,6 +7,7 @@ mod dialogues;
 mod events;
 mod everywhere;
 mod field_bugs;
+mod h248;
 mod lines;
 mod load_agent;
 mod overload;

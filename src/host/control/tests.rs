@@ -101,7 +101,8 @@ impl Machines {
             let (counters, pulse) = (Arc::new(Counters::new()), Arc::new(Pulse::default()));
             let card = Box::new(boot::sim_card(&config, &plan, id).unwrap());
             let (plan, settings, now) = (plan.clone(), settings.clone(), clock.now());
-            let core = Core::new(Boot { core: id, plan, settings, counters: counters.clone(), card, seed: 7, now });
+            let core =
+                Core::new(Boot { core: id, plan, settings, counters: counters.clone(), card, gateway_cards: Vec::new(), seed: 7, now });
             let wires = Wires { id, all: all.clone() };
             let beats = pulse.clone();
             ports.push(CorePort { core: id, cpu: None, steering: "-", counters, inside: Arc::default(), pulse, inbox, waker });

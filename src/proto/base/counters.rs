@@ -41,6 +41,26 @@ counters! {
     DroppedUnlistedSource = "dropped_unlisted_source",
     /// Messages dropped: neither a command nor a response of MGCP could be read.
     DroppedUnreadable = "dropped_unreadable",
+    /// H.248: messages of controllers read.
+    H248Messages = "h248_messages",
+    /// H.248: messages of controllers that are an error.
+    H248ErrorMessages = "h248_error_messages",
+    /// H.248: transactions executed.
+    H248Transactions = "h248_transactions",
+    /// H.248: replies sent to transactions executed.
+    H248Replies = "h248_replies",
+    /// H.248: errors told to controllers: of messages, transactions, actions and commands.
+    H248Failed = "h248_failed",
+    /// H.248: terminations added to a context.
+    H248Adds = "h248_adds",
+    /// H.248: terminations subtracted.
+    H248Subtracts = "h248_subtracts",
+    /// H.248: times a controller was asked to take a gateway.
+    H248Registrations = "h248_registrations",
+    /// H.248: times a controller did not take a gateway, or named another one that is not listed.
+    H248RegistrationsRefused = "h248_registrations_refused",
+    /// H.248: times the controller in charge left a request unanswered until T-MAX.
+    H248ControllersLost = "h248_controllers_lost",
     /// Datagrams dropped: longer than a receive frame.
     DroppedTruncated = "dropped_truncated",
     /// Datagrams dropped by the kernel: a socket's receive buffer was full.

@@ -206,6 +206,7 @@ impl Core {
     /// From the lead core: the service state of endpoints. Going out of service ends their connections, with a DeleteConnection each
     /// when the agent wants that (G-RSI-04, G-DLX-06); coming back they are in the state after a restart, which is not announced yet.
     pub(super) fn apply_service<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, range: EndpointRange, service: Service) {
+        self.apply_gateway_service(turn.now, range, service);
         let mut lost: Vec<(SpanIndex, u32)> = Vec::new();
         for endpoint in range.iter() {
             let Some(state) = self.calls.endpoints.get_mut(endpoint) else { continue };

@@ -6,7 +6,7 @@ use crate::proto::base::{AgentId, EndpointIndex, EndpointRange, FrameRef, Transa
 use crate::proto::cac::share::{ToBank, ToHolder};
 use crate::proto::endpoint::{ConnectionId, Service};
 use crate::proto::mgcp::bulk::{Part, StateTypes};
-use crate::proto::mgcp::{Created, Refused};
+use crate::proto::mgcp::{Created, Refused, Restart};
 use crate::proto::trunk::{Defect, Facility, SpanIndex};
 use std::net::{IpAddr, SocketAddr};
 
@@ -253,6 +253,13 @@ pub enum Envelope {
     ToBank(ToBank),
     /// From the lead core: what it gets of them.
     ToHolder(ToHolder),
+    /// From the lead core to the core that runs an H.248 gateway: its controller is to hear this.
+    ServiceChange {
+        /// Which gateway of the plan.
+        gateway: u8,
+        /// What a RestartInProgress would say.
+        restart: Restart,
+    },
     /// Stop or resume taking new calls.
     Drain {
         /// Whether to refuse new calls.

@@ -30,7 +30,7 @@ const FRAME: usize = 4096;
 pub fn plan(facilities: &[FacilityPlan], connections: u32, history_entries: u32, response_bytes: u64) -> Option<Plan> {
     let topology = Topology::new(facilities).ok()?;
     Some(Plan {
-        spans: vec![SpanPlan { law: Law::Mu, agent: AgentId(0), signalling: Signalling::default() }; topology.spans().len()],
+        spans: vec![SpanPlan { law: Law::Mu, agent: AgentId(0), signalling: Signalling::default(), gateway: None }; topology.spans().len()],
         domains: vec![DOMAIN.as_bytes().into()],
         listen: vec![SocketAddr::from(([192, 0, 2, 10], 2427))],
         cores: 1,
@@ -52,6 +52,8 @@ pub fn plan(facilities: &[FacilityPlan], connections: u32, history_entries: u32,
         },
         times: cas::Times::default(),
         admission: None,
+        gateways: Vec::new(),
+        epoch_ms: 0,
         topology: topology.into(),
     })
 }
@@ -95,7 +97,16 @@ impl Lone {
     /// A core after a restart, at the time `now`, that nobody was told of.
     pub fn new(plan: Plan, settings: Settings, card: Box<dyn Card + Send>, seed: u64, now: Time) -> Lone {
         let counters = Arc::new(Counters::new());
-        let boot = Boot { core: CoreId(0), plan: plan.into(), settings: settings.into(), counters: counters.clone(), card, seed, now };
+        let boot = Boot {
+            core: CoreId(0),
+            plan: plan.into(),
+            settings: settings.into(),
+            counters: counters.clone(),
+            card,
+            gateway_cards: Vec::new(),
+            seed,
+            now,
+        };
         let core = Core::new(boot);
         let frames = Memory { bytes: vec![0; FRAMES * FRAME], held: vec![None; FRAMES] };
         let out = Exit { slots: vec![0; FRAMES * FRAME], sent: Vec::with_capacity(FRAMES), released: Vec::with_capacity(FRAMES) };

@@ -46,6 +46,8 @@ pub(super) struct Lead {
     coordinator: Coordinator,
     /// The groups of the coordinator, by number.
     groups: Vec<(AgentId, u16)>,
+    /// The group of the first H.248 gateway; those of the others follow.
+    gateways_from: u16,
     /// For each: since when it leaves RestartInProgress commands without an answer.
     unanswering: Vec<Option<Time>>,
     /// RestartInProgress commands that are out, by the number cores know them by.
@@ -61,16 +63,24 @@ impl Lead {
     pub fn new(plan: &Plan, settings: &Settings, rng: Rng, now: Time) -> Lead {
         let mut coordinator = Coordinator::new(now, plan.topology.clone(), coordinator_settings(plan, settings), rng);
         // The first groups are the provisioned agents.
-        let groups: Vec<_> = (0..settings.agents.len()).map(|place| (AgentId(place as u8), 0)).collect();
+        let mut groups: Vec<_> = (0..settings.agents.len()).map(|place| (AgentId(place as u8), 0)).collect();
+        // Behind them those of H.248 gateways, which no agent is.
+        let gateways_from = groups.len() as u16;
+        groups.extend((0..plan.gateways.len()).map(|place| (AgentId(u8::MAX), place as u16)));
         for (span, provisioned) in plan.topology.spans().iter().zip(&plan.spans) {
-            if provisioned.agent != AgentId(0) {
-                coordinator.handle(now, Event::Group { endpoints: span.endpoints, group: u16::from(provisioned.agent.0) });
+            let group = match provisioned.gateway {
+                Some(gateway) => gateways_from + u16::from(gateway),
+                None => u16::from(provisioned.agent.0),
+            };
+            if group != 0 {
+                coordinator.handle(now, Event::Group { endpoints: span.endpoints, group });
             }
         }
         let unanswering = vec![None; groups.len()];
         let mut lead = Lead {
             coordinator,
             groups,
+            gateways_from,
             unanswering,
             out: Vec::new(),
             settling: Settling::new(plan),
@@ -306,6 +316,14 @@ impl Core {
     fn send_restart<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, ordered: Ordered) {
         let Ordered { handle, group, restart } = ordered;
         let now = turn.now;
+        let Some(lead) = &mut self.lead else { return };
+        let gateway = group.checked_sub(lead.gateways_from).and_then(|place| self.plan.gateways.get(usize::from(place)));
+        if let Some(core) = gateway.map(|gateway| gateway.core) {
+            // The gateway answers for its controller, and tells it by a service change when one is in charge.
+            let gateway = (group - lead.gateways_from) as u8;
+            self.must_tell(turn, core, Envelope::ServiceChange { gateway, restart });
+            return self.lead_event(now, Event::Outcome { handle, outcome: Outcome::Success(None) });
+        }
         let Some(lead) = &mut self.lead else { return };
         let number = match lead.out.iter().position(Option::is_none) {
             Some(free) => free,

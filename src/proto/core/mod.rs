@@ -17,6 +17,7 @@ mod disconnected;
 mod envelope;
 mod everywhere;
 pub mod exercise;
+mod gateways;
 mod halves;
 mod handed;
 mod in_hand;
@@ -54,6 +55,7 @@ use crate::proto::cac::asker::Asker;
 use crate::proto::cac::share::Bank;
 use crate::proto::cas::Lines;
 use crate::proto::endpoint::{Endpoints, OwnedSpan, PoolLimits};
+use crate::proto::h248::{self, Gateway};
 use crate::proto::mgcp::Calls;
 use crate::proto::overload::Detector;
 use crate::proto::plan::{Plan, Settings};
@@ -90,6 +92,8 @@ pub struct Boot {
     pub counters: Arc<Counters>,
     /// The card that carries its endpoints.
     pub card: Box<dyn Card + Send>,
+    /// A card for each H.248 gateway of the plan that this core runs, in order.
+    pub gateway_cards: Vec<Box<dyn Card + Send>>,
     /// A seed that differs from core to core and from boot to boot.
     pub seed: u64,
     /// The time now.
@@ -120,6 +124,8 @@ pub struct Core {
     reports: Reports,
     tallies: Tallies,
     admissions: Admissions,
+    /// The H.248 gateways that this core runs.
+    gateways: Vec<Gateway>,
     /// The restart coordinator, on the lead core.
     lead: Option<Box<Lead>>,
     /// Whether new calls are refused.
@@ -141,7 +147,7 @@ pub struct Core {
 impl Core {
     /// A core in the state after a restart. Sizes come from the plan; nothing is allocated per command afterwards.
     pub fn new(boot: Boot) -> Core {
-        let Boot { core, plan, settings, counters, card, seed, now } = boot;
+        let Boot { core, plan, settings, counters, card, gateway_cards, seed, now } = boot;
         let mut rng = Rng::new(seed);
         let limits = plan.limits;
         let owned: Vec<OwnedSpan> = plan.owned_spans(core).collect();
@@ -158,6 +164,12 @@ impl Core {
         let mut outgoing = Outgoing::new(now, &plan.limits.outgoing(ordinal, plan.owners.len() as u32), timers, rng.fork("own"));
         tell_agents(&mut outgoing, now, &settings);
         let finals = Finals::new(now, FINALS, timers, rng.fork("finals"));
+        let run_here = plan.gateways.iter().enumerate().filter(|(_, gateway)| gateway.core == core);
+        let gateways = run_here.zip(gateway_cards).filter_map(|((place, _), card)| {
+            let (plan, settings, counters) = (plan.clone(), settings.clone(), counters.clone());
+            Gateway::new(h248::Boot { index: place as u8, plan, settings, counters, card, rng: rng.fork("gateway"), now })
+        });
+        let gateways = gateways.collect();
         let detector = Detector::new(settings.overload);
         let lead = (plan.lead() == core).then(|| Box::new(Lead::new(&plan, &settings, rng.fork("restart"), now)));
         let in_cluster = plan.admission.as_ref().is_some_and(|admission| admission.cluster);
@@ -187,6 +199,7 @@ impl Core {
             reports: Reports::new(plan.topology.len()),
             tallies: Tallies::new(),
             admissions: Admissions::new(bank, scopes),
+            gateways,
             lead,
             draining: false,
             handled: None,
@@ -223,6 +236,7 @@ impl Core {
         }
         self.admissions.set_limits(&settings.admission);
         self.calls.settings = settings.clone();
+        self.gateways.iter_mut().for_each(|gateway| gateway.set_settings(settings.clone()));
         self.settings = settings;
     }
 
@@ -236,6 +250,7 @@ impl Core {
         self.send_unsent(turn);
         self.handle_orders(turn);
         self.handle_card(turn);
+        self.handle_gateways(turn);
         self.handle_jobs_due(turn);
         self.answer_repeats(turn);
         self.handle_events(turn);
@@ -266,6 +281,7 @@ impl Core {
             .min(self.repeats.deadline())
             .min(self.unsent_retry)
             .min(self.admissions.deadline())
+            .min(self.gateways_deadline())
     }
 
     /// Whether so much waits for another core that what comes now had better wait in the sockets: take no datagrams in this turn.
@@ -409,8 +425,10 @@ impl Core {
             Envelope::NotifiedEntity { pattern, agent, port } => self.order(turn, Order::NotifiedEntity { pattern, agent, port }),
             Envelope::ToBank(message) => self.handle_to_bank(turn.now, from, message),
             Envelope::ToHolder(message) => self.handle_to_holder(turn, message),
+            Envelope::ServiceChange { gateway, restart } => self.announce_to_controller(turn, gateway, &restart),
             Envelope::Drain { on } => {
                 self.draining = on;
+                self.gateways.iter_mut().for_each(|gateway| gateway.set_draining(on));
                 self.note_calls();
             }
         }

@@ -11,6 +11,7 @@ use super::tally::Tally;
 use crate::proto::base::{AgentId, EndpointIndex, Time};
 use crate::proto::cas::State;
 use crate::proto::endpoint::{Announcement as Told, Connection, ConnectionSlot, Endpoint, Law, Remote, Service};
+use crate::proto::h248::Gateway;
 use crate::proto::restart;
 use crate::proto::transaction::history;
 use crate::proto::transaction::outgoing::Outstanding;
@@ -236,7 +237,7 @@ impl Core {
                     _ => Vec::new(),
                 };
                 let done = self.each(&selection, &mut request.cursor, |core, endpoint, view| {
-                    if state.holds(view, core.calls.card.line_state(endpoint)) {
+                    if state.holds(view, core.calls_of(endpoint).card.line_state(endpoint)) {
                         list.push(core.view(turn.now, endpoint, view));
                     }
                 });
@@ -249,8 +250,8 @@ impl Core {
                     Answer::Connections(list) => list,
                     _ => Vec::new(),
                 };
-                let done = self.each(&selection, &mut request.cursor, |core, _, view| {
-                    list.extend(core.connection_views(turn.now, view));
+                let done = self.each(&selection, &mut request.cursor, |core, endpoint, view| {
+                    list.extend(core.connection_views(turn.now, endpoint, view));
                 });
                 request.answer = Answer::Connections(list);
                 done
@@ -296,7 +297,7 @@ impl Core {
                 true
             }
             Ask::Card(order) => {
-                if let Err(why) = self.calls.card.operate(turn.now, order) {
+                if let Err(why) = self.operate_cards(turn.now, order) {
                     request.answer = Answer::Refused(why);
                 }
                 true
@@ -322,7 +323,7 @@ impl Core {
         match selection.next(&self.plan.topology, cursor, self.plan.limits.slice.max(1)) {
             Some(range) => {
                 for endpoint in range.iter() {
-                    if let Some(state) = self.calls.endpoints.get(endpoint) {
+                    if let Some(state) = self.calls_of(endpoint).endpoints.get(endpoint) {
                         visit(self, endpoint, state);
                     }
                 }
@@ -333,7 +334,9 @@ impl Core {
     }
 
     fn view(&self, now: Time, endpoint: EndpointIndex, state: &Endpoint) -> EndpointView {
+        let gateway = self.gateway_of(endpoint);
         let entity = match self.calls.endpoints.entities.get(state.entity) {
+            _ if gateway.is_some() => gateway.and_then(Gateway::controller).map_or(String::new(), |controller| controller.to_string()),
             Some((_, _, text)) => {
                 String::from_utf8_lossy(&self.calls.endpoints.blobs.pieces(text).collect::<Vec<_>>().concat()).into_owned()
             }
@@ -348,23 +351,29 @@ impl Core {
             entity,
             request: self.calls.watch(endpoint).map_or(String::new(), |watch| watch.request.to_string()),
             law: state.law,
-            line: self.calls.card.line_state(endpoint),
-            connections: self.connection_views(now, state).collect(),
+            line: self.calls_of(endpoint).card.line_state(endpoint),
+            connections: self.connection_views(now, endpoint, state).collect(),
         }
     }
 
-    fn connection_views<'a>(&'a self, now: Time, state: &Endpoint) -> impl Iterator<Item = ConnectionView> + use<'a> {
+    fn connection_views<'a>(
+        &'a self,
+        now: Time,
+        endpoint: EndpointIndex,
+        state: &Endpoint,
+    ) -> impl Iterator<Item = ConnectionView> + use<'a> {
+        let calls = self.calls_of(endpoint);
         state.connection_slots().filter_map(move |slot| {
-            let connection = *self.calls.endpoints.connections.get(slot)?;
+            let connection = *calls.endpoints.connections.get(slot)?;
             let age_ns = now.since(connection.created).as_nanos() as u64;
-            Some(ConnectionView { connection, slot, report: self.calls.card.report(now, slot), age_ns })
+            Some(ConnectionView { connection, slot, report: calls.card.report(now, slot), age_ns })
         })
     }
 
     fn core_view(&self) -> CoreView {
         CoreView {
-            endpoints: self.calls.endpoints.count(),
-            connections: self.calls.endpoints.connections.count(),
+            endpoints: self.gateways.iter().fold(self.calls.endpoints.count(), |sum, gateway| sum + gateway.calls.endpoints.count()),
+            connections: self.connections_up(),
             draining: self.draining,
             overloaded: self.detector.refuse_new(),
             sojourn_ns: self.detector.sojourn().as_nanos() as u64,

@@ -42,6 +42,9 @@ impl Core {
             return self.counters.add(Counter::EnvelopeStray);
         };
         self.detector.record(turn.now, turn.now.since(origin.arrival));
+        if let Some(gateway) = self.plan.gateway_at(origin.local) {
+            return self.open_gateway_datagram(turn, (frame, datagram.len()), (gateway, origin), &datagram);
+        }
         let message = Message { frame, start: 0, end: 0, datagram: SINGLE, agent: AgentId(0) };
         let Some(agent) = self.settings.agent_at(origin.from.ip()) else {
             self.counters.add(Counter::DroppedUnlistedSource);
@@ -181,6 +184,10 @@ impl Core {
                 // What waited for another core, or behind other work of this one, counts here: this core is to decide.
                 self.detector.record(turn.now, turn.now.since(origin.arrival));
                 let bytes = text(&datagram, message);
+                if let Some(gateway) = self.plan.gateway_at(origin.local) {
+                    self.run_gateway(turn, gateway, origin, bytes);
+                    return self.finish(message);
+                }
                 self.run(turn, Received { message, origin }, bytes, Peek::at(bytes));
             }
             None => self.counters.add(Counter::EnvelopeStray),

@@ -149,7 +149,7 @@ impl Core {
             self.send_about(turn, left, about)?;
         }
         if self.reports.calls {
-            let count = self.calls.endpoints.connections.count();
+            let count = self.connections_up();
             self.report(turn, left, Envelope::Calls { count })?;
             self.reports.calls = false;
         }

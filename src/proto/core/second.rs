@@ -65,7 +65,7 @@ pub(super) fn second_core(change: impl FnOnce(&mut Plan)) -> Core {
     change(&mut plan);
     let card = Box::new(exercise::card(&plan, [192, 0, 2, 10].into(), 8, 1));
     let (plan, settings, counters) = (Arc::new(plan), Arc::new(exercise::settings()), Arc::new(Counters::new()));
-    Core::new(Boot { core: CoreId(1), plan, settings, counters, card, seed: 1, now: Time::ZERO })
+    Core::new(Boot { core: CoreId(1), plan, settings, counters, card, gateway_cards: Vec::new(), seed: 1, now: Time::ZERO })
 }
 
 /// What the lead core says of an RSIP for the whole gateway.

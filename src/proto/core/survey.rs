@@ -79,8 +79,7 @@ impl Core {
         let largest = self.settings.agent(received.message.agent).map_or(mgcp::SMALLEST_MAX_RESPONSE, |agent| agent.max_response);
         let most = audit.endpoints_in(largest) as u32;
         let mut left = most;
-        let topology = &self.plan.topology;
-        let runs = audit.runs(topology, &selection, u32::MAX).take_while(|run| {
+        let runs = audit.runs(&self.plan, &selection, u32::MAX).take_while(|run| {
             let room = left > 0;
             left = left.saturating_sub(run.count);
             room

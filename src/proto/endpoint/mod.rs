@@ -322,6 +322,27 @@ impl Endpoints {
         Some(connection)
     }
 
+    /// Has `endpoint` list the connection, with which it counts as busy, in place of whoever does; nobody when it has as many as it may,
+    /// or for `None`. The connection stays as it is otherwise.
+    pub fn relist(&mut self, slot: ConnectionSlot, endpoint: Option<EndpointIndex>) {
+        let Some(connection) = self.connections.get_mut(slot) else { return };
+        let before = connection.endpoint;
+        connection.endpoint = endpoint.unwrap_or(before);
+        if let Some(place) = self.place(before)
+            && let Some(state) = self.list.get_mut(place)
+        {
+            state.connections.iter_mut().filter(|listed| **listed == slot).for_each(|listed| *listed = NO_CONNECTION);
+            self.idle.set(place as u32, state.is_idle());
+        }
+        if let Some(place) = endpoint.and_then(|endpoint| self.place(endpoint))
+            && let Some(state) = self.list.get_mut(place)
+            && let Some(free) = state.connections.iter_mut().find(|listed| **listed == NO_CONNECTION)
+        {
+            *free = slot;
+            self.idle.set(place as u32, false);
+        }
+    }
+
     /// Back to the state after a restart: provisioned entity (G-RST-12). Connections and the watch must be gone already.
     pub fn reset(&mut self, endpoint: EndpointIndex) {
         let Some(place) = self.place(endpoint) else { return };

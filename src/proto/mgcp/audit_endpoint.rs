@@ -15,7 +15,8 @@ pub fn write_names(calls: &Calls, writer: &mut Writer<'_>, command: &Command<'_>
     let domain = domain_of(&calls.plan, &command.endpoint).unwrap_or_default();
     let mut cursor = Cursor::default();
     while let Some(range) = selection.next(&calls.plan.topology, &mut cursor, u32::MAX) {
-        for endpoint in range.iter() {
+        // What H.248 has is nothing of MGCP's.
+        for endpoint in range.iter().filter(|endpoint| calls.plan.gateway_of(*endpoint).is_none()) {
             write_endpoint(calls, writer, Code::Z, endpoint, domain);
             if writer.overflowed() {
                 return;

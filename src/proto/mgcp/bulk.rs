@@ -9,6 +9,7 @@ use crate::proto::base::{EndpointIndex, EndpointRange, Mode};
 use crate::proto::codec::mgcp::{Command, Verb, Writer};
 use crate::proto::codec::scan;
 use crate::proto::endpoint::CONNECTIONS_PER_ENDPOINT;
+use crate::proto::plan::Plan;
 use crate::proto::trunk::{Cursor, Hook, Selection, Topology};
 
 /// The name of the package.
@@ -198,23 +199,30 @@ fn holds(calls: &Calls, endpoint: EndpointIndex, types: StateTypes) -> bool {
 
 impl BulkAudit {
     /// The runs to report, each within one span and at most `limit` long, in order.
-    pub fn runs<'a>(&'a self, topology: &'a Topology, selection: &'a Selection, limit: u32) -> impl Iterator<Item = EndpointRange> + 'a {
+    pub fn runs<'a>(&'a self, plan: &'a Plan, selection: &'a Selection, limit: u32) -> impl Iterator<Item = EndpointRange> + 'a {
+        let topology = &plan.topology;
         let mut cursor = Cursor::default();
         let mut rest = EndpointRange::default();
         let mut left = self.most;
         std::iter::from_fn(move || {
-            while rest.count == 0 {
-                rest = selection.next(topology, &mut cursor, u32::MAX)?;
-                let first = self.start.map_or(0, |start| start.0).max(rest.first);
-                rest.count = (rest.first + rest.count).saturating_sub(first);
-                rest.first = first;
+            loop {
+                while rest.count == 0 {
+                    rest = selection.next(topology, &mut cursor, u32::MAX)?;
+                    let first = self.start.map_or(0, |start| start.0).max(rest.first);
+                    rest.count = (rest.first + rest.count).saturating_sub(first);
+                    rest.first = first;
+                }
+                let span = topology.span_of(EndpointIndex(rest.first)).and_then(|span| topology.span(span))?;
+                let in_span = (span.endpoints.first + span.endpoints.count - rest.first).min(rest.count);
+                // What H.248 has is nothing of MGCP's.
+                let passed = plan.gateway_of(EndpointIndex(rest.first)).is_some();
+                let run = EndpointRange { first: rest.first, count: if passed { in_span } else { in_span.min(limit).min(left) } };
+                rest = EndpointRange { first: run.first + run.count, count: rest.count - run.count };
+                if !passed {
+                    left -= run.count;
+                    return (run.count > 0).then_some(run);
+                }
             }
-            let span = topology.span_of(EndpointIndex(rest.first)).and_then(|span| topology.span(span))?;
-            let in_span = span.endpoints.first + span.endpoints.count - rest.first;
-            let run = EndpointRange { first: rest.first, count: rest.count.min(in_span).min(limit).min(left) };
-            rest = EndpointRange { first: run.first + run.count, count: rest.count - run.count };
-            left -= run.count;
-            (run.count > 0).then_some(run)
         })
     }
 
@@ -291,7 +299,7 @@ fn behind(audit: &BulkAudit, calls: &Calls, selection: &Selection, last: Option<
     let last = last?;
     let from = EndpointIndex(last.first + last.count - 1);
     let rest = BulkAudit { start: Some(EndpointIndex(from.0 + 1)), most: 1, ..*audit };
-    rest.runs(&calls.plan.topology, selection, 1).next().map(|run| EndpointIndex(run.first))
+    rest.runs(&calls.plan, selection, 1).next().map(|run| EndpointIndex(run.first))
 }
 
 /// The names: channels and T1s in ranges (BA-10..12).
@@ -301,7 +309,7 @@ pub fn write_names(calls: &Calls, writer: &mut Writer<'_>, command: &Command<'_>
     let topology = &calls.plan.topology;
     let mut report = Report { calls, writer, ended: false };
     let mut last = None;
-    let mut runs = audit.runs(topology, selection, u32::MAX).peekable();
+    let mut runs = audit.runs(&calls.plan, selection, u32::MAX).peekable();
     while let Some(run) = runs.next() {
         let mut units = (run, run);
         while let Some(next) = runs.next_if(|next| goes_on(topology, units.1, *next)) {

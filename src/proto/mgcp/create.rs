@@ -212,7 +212,7 @@ pub fn joined(
 }
 
 /// What the card is to do for `connection`.
-pub(super) fn media(connection: &Connection, half: Half) -> Media {
+pub fn media(connection: &Connection, half: Half) -> Media {
     let local = &connection.local;
     let bits_per_ms = local.encodings.first().map_or(0, |encoding| encoding.facts().bits_per_second / 1000);
     let (remote, inside) = match connection.remote {

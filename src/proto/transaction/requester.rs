@@ -82,6 +82,19 @@ impl Requester {
         self.outgoing.redirect(id, agent, addresses)
     }
 
+    /// The same for everything that is outstanding.
+    pub fn redirect_all(&mut self, agent: AgentId, addresses: &[SocketAddr]) {
+        let mut list = [0; REDIRECTED];
+        let mut count = 0;
+        for (place, command) in list.iter_mut().zip(self.outgoing.iter().filter(|command| command.agent != agent)) {
+            *place = command.id;
+            count += 1;
+        }
+        list.iter().take(count).for_each(|id| {
+            self.outgoing.redirect(*id, agent, addresses);
+        });
+    }
+
     /// Drops a request; the caller's word when it was outstanding.
     pub fn cancel(&mut self, now: Time, id: TransactionId) -> Option<u64> {
         self.outgoing.cancel(now, id)
@@ -92,6 +105,9 @@ impl Requester {
         self.outgoing.outstanding(agent)
     }
 }
+
+/// Requests that follow a failover; more are given up as if nobody had answered.
+const REDIRECTED: usize = 256;
 
 /// What [`Outgoing`] takes for "it is being worked on" and for "it has ended".
 const PENDING: u16 = 100;

@@ -158,8 +158,19 @@ impl Tuning {
     }
 
     /// What calls count in: a list of tables in one line.
-    pub fn scopes(mut self, list: &str) -> Tuning {
-        self.document["scope"] = toml_edit::value(list.parse::<toml_edit::Value>().unwrap());
+    pub fn scopes(self, list: &str) -> Tuning {
+        self.list("scope", list)
+    }
+
+    /// Tables of this name: a list in one line, in place of what is there.
+    pub fn list(mut self, name: &str, list: &str) -> Tuning {
+        self.document[name] = toml_edit::value(list.parse::<toml_edit::Value>().unwrap());
+        self
+    }
+
+    /// No tables of this name.
+    pub fn without(mut self, name: &str) -> Tuning {
+        self.document.remove(name);
         self
     }
 

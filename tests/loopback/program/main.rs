@@ -10,6 +10,7 @@ mod alarms;
 mod check;
 mod cluster;
 mod gateway;
+mod h248;
 mod hostile;
 mod hosts;
 mod life;

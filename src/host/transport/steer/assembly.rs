@@ -14,6 +14,13 @@ pub struct Instruction {
     pub(super) k: u32,
 }
 
+impl Instruction {
+    /// Ends with `k`.
+    pub fn ret(k: u32) -> Instruction {
+        Instruction { code: RET_K, jump_true: 0, jump_false: 0, k }
+    }
+}
+
 /// A place in the program that is jumped to.
 #[derive(Clone, Copy)]
 pub struct Label(usize);

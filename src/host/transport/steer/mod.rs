@@ -81,6 +81,11 @@ impl Program {
         }
     }
 
+    /// The program that gives every datagram to this socket of the group.
+    pub fn always(member: u32) -> Program {
+        Program(vec![Instruction::ret(member)])
+    }
+
     /// Instructions.
     pub fn instructions(&self) -> &[Instruction] {
         &self.0

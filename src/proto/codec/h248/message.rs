@@ -235,6 +235,11 @@ pub struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
+    /// What stands between its braces, as written.
+    pub fn text(&self) -> &'a [u8] {
+        self.body.bytes()
+    }
+
     /// Its actions, at least one item.
     pub fn actions(&self) -> Actions<'a> {
         Actions { items: self.body.items(Fault::Action), closed: self.body.is_closed(), any: false, offset: self.body.offset() }

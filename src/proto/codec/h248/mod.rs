@@ -31,4 +31,4 @@ pub use name::{MessageId, NAME_MAX, TerminationId};
 pub use shape::{BLOCKS_MAX, DEPTH_MAX, MESSAGE_MAX, Shape};
 pub use token::{Style, Token};
 pub use value::{PackagedName, Parameter, ParameterValue, Property, Value, Values};
-pub use write::Writer;
+pub use write::{Mark, Writer};

@@ -43,9 +43,30 @@ impl<'a> Writer<'a> {
         Writer { buffer, length: 0, failed: false, style, depth: 0, opened: 0, filled: 0 }
     }
 
+    /// Goes on with the message that is in `buffer` up to `mark`, which a writer of the same style took there.
+    pub fn resume(buffer: &'a mut [u8], style: Style, mark: Mark) -> Writer<'a> {
+        let Mark { length, failed, depth, opened, filled } = mark;
+        Writer { buffer, length, failed, style, depth, opened, filled }
+    }
+
     /// The number of bytes written, or `None` when not everything fitted or was fit to be written.
     pub fn finish(self) -> Option<usize> {
         (!self.failed && self.depth == 0).then_some(self.length)
+    }
+
+    /// Bytes written so far.
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Whether nothing is written yet.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// What was written since `mark`; nothing when something failed.
+    pub fn since(&self, mark: Mark) -> &[u8] {
+        self.buffer.get(mark.length..self.length).filter(|_| !self.failed).unwrap_or_default()
     }
 
     /// Whether something did not fit, or was not fit to be written.

@@ -1,0 +1,162 @@
+//! The H.248 gateways that this core runs: what comes to their addresses, what they send, what the lead core decides of their spans.
+//!
+//! A gateway has endpoints and a card of its own beside those of MGCP, so neither protocol sees the other's. Its datagrams are no business
+//! of anybody else: a core that receives one for a gateway of another core forwards it whole.
+
+use super::Core;
+use super::envelope::{Envelope, Message, SINGLE};
+use super::outside::{Frames, Handled, Origin, Outside, Turn, Work};
+use crate::proto::base::{Counter, Counters, EndpointIndex, EndpointRange, FrameRef, Time};
+use crate::proto::endpoint::Service;
+use crate::proto::h248::Gateway;
+use crate::proto::mgcp::{Calls, Restart};
+use crate::proto::trunk::CardOrder;
+use std::net::SocketAddr;
+
+impl Core {
+    /// A datagram that came to the address of an H.248 gateway.
+    pub(super) fn open_gateway_datagram<F: Frames, O: Outside>(
+        &mut self,
+        turn: &mut Turn<'_, F, O>,
+        (frame, length): (FrameRef, usize),
+        (gateway, origin): (u8, Origin),
+        bytes: &[u8],
+    ) {
+        let message =
+            Message { frame, start: 0, end: length.min(usize::from(u16::MAX)) as u16, datagram: SINGLE, agent: Default::default() };
+        let owner = self.plan.gateways.get(usize::from(gateway)).map(|gateway| gateway.core);
+        match owner {
+            Some(owner) if owner != self.id => {
+                if self.tell(turn, owner, Envelope::Message(message)) {
+                    self.counters.add(Counter::MessagesForwarded);
+                    self.handled = Some(Handled { work: Work::Forward, forwarded: false, arrival: origin.arrival });
+                } else {
+                    self.finish(message);
+                }
+            }
+            _ => {
+                self.run_gateway(turn, gateway, origin, bytes);
+                self.finish(message);
+            }
+        }
+    }
+
+    /// A datagram of one of this core's gateways.
+    pub(super) fn run_gateway<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, gateway: u8, origin: Origin, bytes: &[u8]) {
+        let Core { gateways, counters, .. } = self;
+        let Some(gateway) = gateways.iter_mut().find(|known| known.index() == gateway) else {
+            return self.counters.add(Counter::EnvelopeStray);
+        };
+        gateway.handle_datagram(turn.now, origin.from, bytes, &mut way_out(turn, counters, origin.local));
+        self.note_gateways();
+    }
+
+    /// Everything that is due of this core's gateways.
+    pub(super) fn handle_gateways<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>) {
+        if self.gateways.is_empty() {
+            return;
+        }
+        for place in 0..self.gateways.len() {
+            let Core { gateways, counters, plan, .. } = self;
+            let Some(gateway) = gateways.get_mut(place) else { continue };
+            let local = plan.gateways.get(usize::from(gateway.index())).map_or(0, |own| own.listen);
+            gateway.handle_time(turn.now, &mut way_out(turn, counters, local));
+            while let Some((facility, defect, present, at_once)) = self.gateways.get_mut(place).and_then(Gateway::take_defect) {
+                self.note_defect(facility, defect, present, at_once);
+            }
+        }
+        self.note_gateways();
+    }
+
+    /// Terminations that are in no context any more may be waited for by whoever takes them out of service.
+    fn note_gateways(&mut self) {
+        let mut freed = false;
+        for place in 0..self.gateways.len() {
+            while let Some(endpoint) = self.gateways.get_mut(place).and_then(Gateway::take_freed) {
+                self.note_idle(endpoint);
+                freed = true;
+            }
+        }
+        if freed {
+            self.note_calls();
+        }
+    }
+
+    /// When to call [`Core::handle_gateways`] again.
+    pub(super) fn gateways_deadline(&self) -> Time {
+        self.gateways.iter().map(Gateway::deadline).min().unwrap_or(Time::NEVER)
+    }
+
+    /// From the lead core: the service state of endpoints, as far as they are terminations of gateways here.
+    pub(super) fn apply_gateway_service(&mut self, now: Time, range: EndpointRange, service: Service) {
+        for place in 0..self.gateways.len() {
+            let Some(gateway) = self.gateways.get_mut(place) else { continue };
+            let lost = gateway.apply_service(now, range, service);
+            self.counters.add_many(Counter::ConnectionsLost, u64::from(lost));
+        }
+        if self.gateways.is_empty() {
+            return;
+        }
+        for endpoint in range.iter() {
+            if self.gateway_of(endpoint).is_some_and(|gateway| gateway.is_leaving_and_idle(endpoint)) {
+                self.note_idle(endpoint);
+            }
+        }
+    }
+
+    /// From the lead core: what a RestartInProgress would tell an agent.
+    pub(super) fn announce_to_controller<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, gateway: u8, restart: &Restart) {
+        if let Some(gateway) = self.gateways.iter_mut().find(|known| known.index() == gateway) {
+            gateway.announce(turn.now, restart);
+        }
+        // At once: the process may be about to end.
+        self.handle_gateways(turn);
+    }
+
+    /// The gateway of this core that has `endpoint`.
+    pub(super) fn gateway_of(&self, endpoint: EndpointIndex) -> Option<&Gateway> {
+        self.gateways.iter().find(|gateway| gateway.has(endpoint))
+    }
+
+    /// The endpoints of this core among which `endpoint` is, whichever protocol has it.
+    pub(super) fn calls_of(&self, endpoint: EndpointIndex) -> &Calls {
+        self.gateway_of(endpoint).map_or(&self.calls, |gateway| &gateway.calls)
+    }
+
+    /// Connections up on this core, of both protocols.
+    pub(super) fn connections_up(&self) -> u32 {
+        let own = self.calls.endpoints.connections.count();
+        self.gateways.iter().fold(own, |sum, gateway| sum.saturating_add(gateway.in_use()))
+    }
+
+    /// An operator's order to the cards of this core: each carries it out as far as it is concerned.
+    pub(super) fn operate_cards(&mut self, now: Time, order: &CardOrder) -> Result<(), &'static str> {
+        let mut result = self.calls.card.operate(now, order);
+        for gateway in &mut self.gateways {
+            let other = gateway.calls.card.operate(now, order);
+            // What concerns one facility or endpoint is for the card that carries it.
+            result = if concerns_all(order) { result.and(other) } else { result.or(other) };
+        }
+        result
+    }
+}
+
+fn concerns_all(order: &CardOrder) -> bool {
+    matches!(order, CardOrder::Delay(_) | CardOrder::Refuse(_) | CardOrder::Loss(_) | CardOrder::Behave(_))
+}
+
+/// Sends from a listen address; what finds no transmit frame is counted, and sent again when it is repeated.
+fn way_out<'t, F: Frames, O: Outside>(turn: &'t mut Turn<'_, F, O>, counters: &'t Counters, local: u8) -> impl FnMut(SocketAddr, &[u8]) {
+    move |to, bytes| {
+        let sent = turn.out.transmit(to, local, |buffer| match buffer.get_mut(..bytes.len()) {
+            Some(room) => {
+                room.copy_from_slice(bytes);
+                bytes.len()
+            }
+            None => 0,
+        });
+        if !sent {
+            counters.add(Counter::TransmitFull);
+        }
+    }
+}

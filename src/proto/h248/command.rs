@@ -1,0 +1,553 @@
+//! The commands on one termination: Add, Modify, Move, Subtract, ServiceChange (RFC 3525 7.2). Each checks everything before it changes
+//! anything; what the card refuses afterwards is undone (TXN-03).
+
+use super::description;
+use super::error::*;
+use super::media::{self, Before, ChosenLocal, ChosenRemote, MediaPlan, Side};
+use super::name::{self, Room};
+use super::parked::{Shown, Undo, Waiting};
+use super::table::{NULL, Row, Termination};
+use super::transaction::Scope;
+use super::{Gateway, TERMINATIONS_PER_CONTEXT};
+use crate::proto::base::{Counter, EndpointIndex, HexId, Time};
+use crate::proto::codec::h248::{
+    Audit, Command, Descriptor, EventsDescriptor, Media, NAME_MAX, ServiceState, Signals, TerminationId, Token, Verb, Writer,
+};
+use crate::proto::endpoint::{Connection, ConnectionSlot, LocalMedia, Remote};
+use crate::proto::mgcp::create::{Half, media as ordered};
+use crate::proto::trunk::{Answer, MediaAddress, MediaReport};
+
+/// The descriptors of a command that is not an audit.
+#[derive(Default)]
+struct Given<'a> {
+    media: Option<Media<'a>>,
+    audit: Option<Audit>,
+    events: Option<EventsDescriptor<'a>>,
+    signals: Option<Signals<'a>>,
+}
+
+impl<'a> Given<'a> {
+    /// Reads them; what the gateway does not do is refused before anything is changed.
+    fn read(command: &Command<'a>, termination: Option<Termination>) -> Result<Given<'a>, Failure> {
+        let mut given = Given::default();
+        for descriptor in command.descriptors() {
+            match descriptor?.1 {
+                Descriptor::Media(media) => given.media = Some(media),
+                Descriptor::Audit(audit) => given.audit = Some(audit),
+                Descriptor::Events(events) => given.events = Some(events),
+                Descriptor::Signals(_) if termination == Some(Termination::Root) => return Err(DESCRIPTOR_ILLEGAL),
+                Descriptor::Signals(signals) => given.signals = Some(signals),
+                Descriptor::EventBuffer(events) if events.is_empty() => {}
+                Descriptor::EventBuffer(_) | Descriptor::DigitMap(_) => return Err(NOT_IMPLEMENTED),
+                Descriptor::Modem(_) | Descriptor::Mux(_) => return Err(DESCRIPTOR_UNSUPPORTED),
+                _ => return Err(DESCRIPTOR_ILLEGAL),
+            }
+        }
+        if given.events.as_ref().is_some_and(|events| !events.events.is_empty()) || given.signals.is_some_and(|s| !s.is_empty()) {
+            return Err(PACKAGE_UNKNOWN);
+        }
+        Ok(given)
+    }
+}
+
+impl Gateway {
+    /// One command on one termination (`None`: to be chosen) with its reply written, unless it waits for the card. `single`: no other
+    /// termination is meant, so that it may wait.
+    pub(super) fn one(
+        &mut self,
+        now: Time,
+        command: &Command<'_>,
+        scope: Scope,
+        (target, single): (Option<Termination>, bool),
+        w: &mut Writer<'_>,
+    ) -> Result<Option<Waiting>, Failure> {
+        match (command.verb, target) {
+            (Verb::Add, target) => self.add(now, command, scope, target, w),
+            (Verb::Modify, Some(target)) => self.modify(now, command, (target, single), w),
+            (Verb::Move, Some(target)) => self.change_context(now, command, scope, target, w).map(|()| None),
+            (Verb::Subtract, Some(target)) => self.subtract(now, command, target, w).map(|()| None),
+            (Verb::AuditValue | Verb::AuditCapability, Some(target)) => self.audit(now, command, target, w).map(|()| None),
+            (Verb::ServiceChange, Some(target)) => self.service_change(now, command, target, w).map(|()| None),
+            _ => Err(COMMAND_UNSUPPORTED),
+        }
+    }
+
+    fn add(
+        &mut self,
+        now: Time,
+        command: &Command<'_>,
+        scope: Scope,
+        target: Option<Termination>,
+        w: &mut Writer<'_>,
+    ) -> Result<Option<Waiting>, Failure> {
+        let given = Given::read(command, target)?;
+        if self.tables.context(scope.id).is_none_or(|context| context.members().len() >= TERMINATIONS_PER_CONTEXT) {
+            return Err(CONTEXT_FULL);
+        }
+        let target = match target {
+            None if name::chooses_ephemeral(&command.termination) => return self.add_ephemeral(now, command, scope, &given, w),
+            None => self.idle(command.termination.text()).ok_or(NOTHING_FREE)?,
+            Some(target) => target,
+        };
+        let Termination::Physical(endpoint) = target else { return Err(IN_A_CONTEXT) };
+        if !self.is_in_service(endpoint) {
+            return Err(OUT_OF_SERVICE);
+        }
+        let plan = self.plan_media(target, given.media.as_ref())?;
+        if !self.tables.join(now, scope.id, target) {
+            return Err(CONTEXT_FULL);
+        }
+        if let Err(failure) = self.rejoin(now, scope.id) {
+            self.remove(now, target);
+            return Err(failure);
+        }
+        let shown = self.apply(now, target, &plan);
+        self.counters.add(Counter::H248Adds);
+        self.write_done(now, w, command.verb, target, shown, given.audit);
+        Ok(None)
+    }
+
+    /// An idle physical termination whose name fits; the search goes on where the last one ended.
+    fn idle(&mut self, pattern: &[u8]) -> Option<Termination> {
+        let mut room: Room = [0; NAME_MAX];
+        let free = |gateway: &Gateway, endpoint: EndpointIndex| {
+            let row = gateway.tables.row(Termination::Physical(endpoint));
+            row.is_some_and(|row| row.context == NULL) && gateway.is_in_service(endpoint)
+        };
+        let last = self.last_chosen;
+        let later = self.tables.physical().filter(|endpoint| *endpoint > last);
+        let sooner = self.tables.physical().filter(|endpoint| *endpoint <= last);
+        let found = later.chain(sooner).find(|endpoint| {
+            free(self, *endpoint)
+                && name::fits(pattern, name::write(&self.plan.topology, &self.tables, Termination::Physical(*endpoint), &mut room))
+        })?;
+        self.last_chosen = found;
+        Some(Termination::Physical(found))
+    }
+
+    /// Whether a physical termination may carry calls (TRM-15).
+    pub(super) fn is_in_service(&self, endpoint: EndpointIndex) -> bool {
+        let row = self.tables.row(Termination::Physical(endpoint));
+        self.calls.endpoints.get(endpoint).is_some_and(|state| state.service.in_service)
+            && row.is_some_and(|row| row.service == ServiceState::InService && !row.leaving)
+    }
+
+    /// The endpoint that carries an ephemeral termination of a context: its first physical one; else any that works.
+    fn carrier(&self, context: u32) -> Option<EndpointIndex> {
+        let member = self.tables.context(context)?.members().iter().find_map(|member| match member {
+            Termination::Physical(endpoint) => Some(*endpoint),
+            _ => None,
+        });
+        member.or_else(|| self.tables.physical().find(|endpoint| self.is_in_service(*endpoint)))
+    }
+
+    fn add_ephemeral(
+        &mut self,
+        now: Time,
+        command: &Command<'_>,
+        scope: Scope,
+        given: &Given<'_>,
+        w: &mut Writer<'_>,
+    ) -> Result<Option<Waiting>, Failure> {
+        let endpoint = self.carrier(scope.id).ok_or(NO_RESOURCES)?;
+        let connections = &mut self.calls.endpoints.connections;
+        if !connections.room_for(1) {
+            return Err(NO_RESOURCES);
+        }
+        let id = connections.fresh_id();
+        let local = LocalMedia { encodings: self.calls.settings.encodings.iter().take(1).collect(), ..LocalMedia::default() };
+        let call = HexId::from_u64(scope.id.into(), 8);
+        let mut connection = Connection { endpoint, id, call, local, created: now, pending: true, ..Connection::default() };
+        let plan = self.plan_media_for(Termination::Ephemeral(0), &Row::default(), Some(&connection), given.media.as_ref())?;
+        fill(&mut connection, &plan);
+        if let Side::Chosen(ChosenRemote { text, .. }) = plan.remote {
+            connection.remote_text = self.calls.endpoints.blobs.store(text).ok_or(NO_RESOURCES)?;
+        }
+        let mut text = connection.remote_text;
+        let Some(slot) = self.calls.endpoints.connect(connection).or_else(|| self.calls.endpoints.connections.insert(connection)) else {
+            self.calls.endpoints.blobs.free(&mut text);
+            return Err(NO_RESOURCES);
+        };
+        self.tables.make_ephemeral(slot);
+        let termination = Termination::Ephemeral(slot);
+        self.tables.join(now, scope.id, termination);
+        let shown = self.apply_row(termination, &plan);
+        let answer = self.calls.card.open(now, endpoint, slot, &ordered(&connection, Half::Whole));
+        match answer {
+            Answer::Now(address) => {
+                self.media_ready(now, slot, address);
+                self.counters.add(Counter::H248Adds);
+                self.write_done(now, w, command.verb, termination, shown, given.audit);
+                Ok(None)
+            }
+            Answer::Later => {
+                let number = self.tables.row(termination).map_or(0, |row| row.number);
+                Ok(Some(Waiting {
+                    slot,
+                    number,
+                    verb: command.verb,
+                    optional: command.optional,
+                    undo: Undo::Add,
+                    shown,
+                    audit: given.audit,
+                }))
+            }
+            Answer::Refused(_) => {
+                self.counters.add(Counter::CardRefused);
+                self.remove(now, termination);
+                Err(NO_RESOURCES)
+            }
+        }
+    }
+
+    fn modify(
+        &mut self,
+        now: Time,
+        command: &Command<'_>,
+        (target, single): (Termination, bool),
+        w: &mut Writer<'_>,
+    ) -> Result<Option<Waiting>, Failure> {
+        let given = Given::read(command, Some(target))?;
+        let plan = self.plan_media(target, given.media.as_ref())?;
+        if let Some(root) = plan.root {
+            self.root = root;
+            self.responder.set_provisional_after(std::time::Duration::from_millis(root.provisional.into()));
+        }
+        if let Termination::Ephemeral(slot) = target
+            && plan.concerns_media()
+        {
+            return self.modify_media(now, command, (slot, single), (&plan, &given), w);
+        }
+        let shown = self.apply(now, target, &plan);
+        self.write_done(now, w, command.verb, target, shown, given.audit);
+        Ok(None)
+    }
+
+    fn modify_media(
+        &mut self,
+        now: Time,
+        command: &Command<'_>,
+        (slot, single): (ConnectionSlot, bool),
+        (plan, given): (&MediaPlan<'_>, &Given<'_>),
+        w: &mut Writer<'_>,
+    ) -> Result<Option<Waiting>, Failure> {
+        let termination = Termination::Ephemeral(slot);
+        let before = *self.calls.endpoints.connections.get(slot).ok_or(TERMINATION_UNKNOWN)?;
+        let row = *self.tables.row(termination).ok_or(TERMINATION_UNKNOWN)?;
+        if before.pending {
+            return Err(NOT_READY);
+        }
+        let mut after = before;
+        fill(&mut after, plan);
+        match plan.remote {
+            Side::Chosen(ChosenRemote { text, .. }) => {
+                after.remote_text = self.calls.endpoints.blobs.store(text).ok_or(NO_RESOURCES)?;
+            }
+            Side::Freed => after.remote_text = Default::default(),
+            Side::Absent => {}
+        }
+        if after.local != before.local {
+            after.local.version = before.local.version.wrapping_add(1);
+        }
+        let Some(place) = self.calls.endpoints.connections.get_mut(slot) else { return Err(TERMINATION_UNKNOWN) };
+        *place = after;
+        let shown = self.apply_row(termination, plan);
+        match self.calls.card.modify(now, after.endpoint, slot, &ordered(&after, Half::Whole)) {
+            Answer::Later if single => {
+                let undo = Undo::Modify(before, row);
+                Ok(Some(Waiting {
+                    slot,
+                    number: row.number,
+                    verb: command.verb,
+                    optional: command.optional,
+                    undo,
+                    shown,
+                    audit: given.audit,
+                }))
+            }
+            Answer::Refused(_) => {
+                self.counters.add(Counter::CardRefused);
+                self.restore(slot, before, row);
+                Err(NO_RESOURCES)
+            }
+            // One of many is not waited for: where it receives stays the same.
+            Answer::Now(_) | Answer::Later => {
+                self.forget_text(slot, &before);
+                self.write_done(now, w, command.verb, termination, shown, given.audit);
+                Ok(None)
+            }
+        }
+    }
+
+    /// The remote description that a modification replaced is not needed any more.
+    pub(super) fn forget_text(&mut self, slot: ConnectionSlot, before: &Connection) {
+        let mut old = before.remote_text;
+        if self.calls.endpoints.connections.get(slot).is_some_and(|connection| connection.remote_text != old) {
+            self.calls.endpoints.blobs.free(&mut old);
+        }
+    }
+
+    /// What a modification changed is as before.
+    pub(super) fn restore(&mut self, slot: ConnectionSlot, before: Connection, row: Row) {
+        let Some(connection) = self.calls.endpoints.connections.get_mut(slot) else { return };
+        let mut text = connection.remote_text;
+        let (endpoint, call) = (connection.endpoint, connection.call);
+        *connection = Connection { endpoint, call, ..before };
+        if text != before.remote_text {
+            self.calls.endpoints.blobs.free(&mut text);
+        }
+        if let Some(place) = self.tables.row_mut(Termination::Ephemeral(slot)) {
+            *place = Row { context: place.context, since: place.since, ..row };
+        }
+    }
+
+    /// The card has opened media, or changed it.
+    pub(super) fn media_ready(&mut self, _now: Time, slot: ConnectionSlot, address: MediaAddress) {
+        if let Some(connection) = self.calls.endpoints.connections.get_mut(slot) {
+            (connection.local.address, connection.local.port, connection.pending) = (address.address, address.port, false);
+        }
+    }
+
+    /// Move (MOV-01 to MOV-04).
+    fn change_context(
+        &mut self,
+        now: Time,
+        command: &Command<'_>,
+        scope: Scope,
+        target: Termination,
+        w: &mut Writer<'_>,
+    ) -> Result<(), Failure> {
+        let given = Given::read(command, Some(target))?;
+        if let Termination::Physical(endpoint) = target
+            && !self.is_in_service(endpoint)
+        {
+            return Err(OUT_OF_SERVICE);
+        }
+        if self.tables.context(scope.id).is_none_or(|context| context.members().len() >= TERMINATIONS_PER_CONTEXT) {
+            return Err(CONTEXT_FULL);
+        }
+        let plan = self.plan_media(target, given.media.as_ref())?;
+        let since = self.tables.row(target).map_or(now, |row| row.since);
+        self.unpair(now, target);
+        let left = self.tables.leave(target).unwrap_or(NULL);
+        self.tables.join(since, scope.id, target);
+        if let Err(failure) = self.rejoin(now, scope.id) {
+            // Back, unless the context went with it.
+            self.tables.leave(target);
+            if !self.tables.join(since, left, target) {
+                self.remove(now, target);
+            }
+            let _ = self.rejoin(now, left);
+            return Err(failure);
+        }
+        let _ = self.rejoin(now, left);
+        if let Termination::Ephemeral(slot) = target {
+            self.note_context(slot, scope.id);
+            if plan.concerns_media() {
+                return self.modify_media(now, command, (slot, false), (&plan, &given), w).map(|_| ());
+            }
+        }
+        let shown = self.apply(now, target, &plan);
+        self.write_done(now, w, command.verb, target, shown, given.audit);
+        Ok(())
+    }
+
+    /// Operators see the context as the call of a connection.
+    fn note_context(&mut self, slot: ConnectionSlot, context: u32) {
+        if let Some(connection) = self.calls.endpoints.connections.get_mut(slot) {
+            connection.call = HexId::from_u64(context.into(), 8);
+        }
+    }
+
+    /// Subtract: the reply tells what was counted, unless the command says what it is to tell (SUB-01).
+    fn subtract(&mut self, now: Time, command: &Command<'_>, target: Termination, w: &mut Writer<'_>) -> Result<(), Failure> {
+        let audit = command.descriptors().find_map(|descriptor| match descriptor {
+            Ok((_, Descriptor::Audit(audit))) => Some(audit),
+            _ => None,
+        });
+        self.write_name(w, command.verb, target);
+        self.write_items(now, w, target, audit.unwrap_or(Audit::of(&[Token::Statistics])));
+        w.end();
+        self.remove(now, target);
+        self.counters.add(Counter::H248Subtracts);
+        Ok(())
+    }
+
+    /// Takes a termination out of its context; an ephemeral one goes (TRM-01), a physical one is as provisioned (SUB-04).
+    pub(super) fn remove(&mut self, now: Time, target: Termination) -> MediaReport {
+        self.unpair(now, target);
+        let left = self.tables.leave(target);
+        let report = match target {
+            Termination::Ephemeral(slot) => {
+                self.abandon(slot);
+                self.tables.end_ephemeral(slot);
+                match self.calls.endpoints.disconnect(slot) {
+                    Some(connection) => self.calls.card.close(now, connection.endpoint, slot),
+                    None => MediaReport::default(),
+                }
+            }
+            _ => {
+                if let Termination::Physical(endpoint) = target {
+                    self.freed.push_back(endpoint);
+                }
+                if let Some(row) = self.tables.row_mut(target) {
+                    let service = if row.leaving { ServiceState::OutOfService } else { row.service };
+                    *row = Row { service, told: row.told, ..Row::default() };
+                }
+                MediaReport::default()
+            }
+        };
+        if let Some(left) = left {
+            let _ = self.rejoin(now, left);
+        }
+        report
+    }
+
+    fn service_change(&mut self, now: Time, command: &Command<'_>, target: Termination, w: &mut Writer<'_>) -> Result<(), Failure> {
+        let services = command.descriptors().find_map(|descriptor| match descriptor {
+            Ok((_, Descriptor::Services(services))) => Some(services),
+            _ => None,
+        });
+        self.ordered(now, target, &services.ok_or(NOT_IMPLEMENTED)?)?;
+        self.write_name(w, command.verb, target);
+        w.end();
+        Ok(())
+    }
+
+    fn plan_media<'a>(&self, target: Termination, media: Option<&Media<'a>>) -> Result<MediaPlan<'a>, Failure> {
+        let row = self.tables.row(target).copied().unwrap_or_default();
+        let connection = match target {
+            Termination::Ephemeral(slot) => self.calls.endpoints.connections.get(slot),
+            _ => None,
+        };
+        self.plan_media_for(target, &row, connection, media)
+    }
+
+    fn plan_media_for<'a>(
+        &self,
+        termination: Termination,
+        row: &Row,
+        connection: Option<&Connection>,
+        media: Option<&Media<'a>>,
+    ) -> Result<MediaPlan<'a>, Failure> {
+        let before = Before { termination, row, connection, internal: &self.calls.settings.encodings, root: self.root };
+        media.map_or(Ok(MediaPlan::default()), |media| media::read(media, &before))
+    }
+
+    /// Applies what concerns no card order.
+    fn apply(&mut self, now: Time, target: Termination, plan: &MediaPlan<'_>) -> Shown {
+        let shown = self.apply_row(target, plan);
+        let context = self.tables.row(target).map_or(NULL, |row| row.context);
+        if plan.control.is_some() {
+            self.set_pair_modes(now, context);
+        }
+        shown
+    }
+
+    fn apply_row(&mut self, target: Termination, plan: &MediaPlan<'_>) -> Shown {
+        let Some(row) = self.tables.row_mut(target) else { return Shown::default() };
+        row.stream = plan.stream.unwrap_or(row.stream);
+        if let Some((service, lockstep)) = plan.state {
+            (row.service, row.lockstep) = (service, lockstep);
+        }
+        if let Some(control) = plan.control {
+            (row.mode, row.reserve, row.jitter_ms) = (control.mode, control.reserve, control.jitter_ms);
+            (row.echo_canceller, row.gain) = (control.echo_canceller, control.gain);
+        }
+        if plan.local_given {
+            row.has_local = plan.local != Side::Freed;
+        }
+        row.has_remote = match plan.remote {
+            Side::Absent => row.has_remote,
+            Side::Freed => false,
+            Side::Chosen(_) => true,
+        };
+        let remote = matches!(plan.remote, Side::Chosen(ChosenRemote { surplus: true, .. }));
+        Shown { stream: plan.stream, local: plan.local_given, remote }
+    }
+
+    /// The reply to a command that was done, and what was asked for besides.
+    pub(super) fn write_done(
+        &mut self,
+        now: Time,
+        w: &mut Writer<'_>,
+        verb: Verb,
+        target: Termination,
+        shown: Shown,
+        audit: Option<Audit>,
+    ) {
+        self.write_name(w, verb, target);
+        self.write_shown(w, target, shown);
+        if let Some(audit) = audit {
+            self.write_items(now, w, target, audit);
+        }
+        w.end();
+    }
+
+    pub(super) fn write_name(&self, w: &mut Writer<'_>, verb: Verb, target: Termination) {
+        let mut room: Room = [0; NAME_MAX];
+        let name = name::write(&self.plan.topology, &self.tables, target, &mut room);
+        w.command(verb, TerminationId::parse(name).unwrap_or(TerminationId::Root));
+    }
+
+    /// What was chosen of an under- or over-specified Local and Remote (PAR-02).
+    fn write_shown(&self, w: &mut Writer<'_>, target: Termination, shown: Shown) {
+        let Termination::Ephemeral(slot) = target else { return };
+        let Some(connection) = self.calls.endpoints.connections.get(slot) else { return };
+        if !shown.local && !shown.remote {
+            return;
+        }
+        w.begin(Token::Media);
+        if let Some(stream) = shown.stream {
+            w.begin_number(Token::Stream, stream.into());
+        }
+        if shown.local {
+            self.write_local(w, connection);
+        }
+        if shown.remote {
+            self.write_remote(w, connection);
+        }
+        if shown.stream.is_some() {
+            w.end();
+        }
+        w.end();
+    }
+
+    pub(super) fn write_local(&self, w: &mut Writer<'_>, connection: &Connection) {
+        w.octets_with(Token::Local, |room| {
+            // Reserved and nothing possible: an empty Local, and no error (LC-05).
+            if connection.local.encodings.is_empty() { Some(0) } else { description::write(room, connection.id.0, &connection.local) }
+        });
+    }
+
+    pub(super) fn write_remote(&self, w: &mut Writer<'_>, connection: &Connection) {
+        w.octets_with(Token::Remote, |room| {
+            let mut length = 0;
+            for piece in self.calls.endpoints.blobs.pieces(connection.remote_text) {
+                room.get_mut(length..length + piece.len())?.copy_from_slice(piece);
+                length += piece.len();
+            }
+            Some(length)
+        });
+    }
+}
+
+const NOT_READY: Failure = Failure { code: 502, text: "termination is being added" };
+
+/// What the plan says of a connection; its texts are kept by whoever calls this.
+fn fill(connection: &mut Connection, plan: &MediaPlan<'_>) {
+    if let Some(control) = plan.control {
+        connection.mode = media::mode(control.mode);
+    }
+    match plan.local {
+        Side::Chosen(ChosenLocal { encodings, period_ms }) => {
+            (connection.local.encodings, connection.local.period_ms) = (encodings, period_ms);
+        }
+        Side::Freed | Side::Absent => {}
+    }
+    match plan.remote {
+        Side::Chosen(ChosenRemote { remote, .. }) => connection.remote = remote,
+        Side::Freed => connection.remote = Remote::Unknown,
+        Side::Absent => {}
+    }
+}

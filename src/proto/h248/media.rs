@@ -1,0 +1,357 @@
+//! The Media descriptor of a command: read whole and checked, then applied (RFC 3525 7.1.4 to 7.1.8).
+
+use super::description::Offer;
+use super::error::*;
+use super::table::{JITTER_MS, Row, Termination};
+use crate::proto::base::Mode;
+use crate::proto::codec::h248::{
+    Fault, LocalControl, LocalParameter, Media, MediaPart, Octets, Property, Refusal, ServiceState, StreamMode, StreamPart,
+    TerminationState, TerminationStateParameter, Value,
+};
+use crate::proto::endpoint::{Connection, Encoding, Encodings, Remote};
+
+/// The new LocalControl, with defaults for what it does not name (LC-07, PRP-08).
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Control {
+    pub mode: StreamMode,
+    pub reserve: (bool, bool),
+    pub echo_canceller: bool,
+    pub gain: Option<i32>,
+    pub jitter_ms: u16,
+}
+
+/// Local or Remote as a command gives it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Side<T> {
+    /// Not in the command: as before (LR-02).
+    #[default]
+    Absent,
+    /// Empty: given back (LR-02).
+    Freed,
+    /// Chosen of what is given.
+    Chosen(T),
+}
+
+/// The part of Local that was chosen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ChosenLocal {
+    pub encodings: Encodings,
+    pub period_ms: u16,
+}
+
+/// The part of Remote that was chosen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ChosenRemote<'a> {
+    pub remote: Remote,
+    pub text: &'a [u8],
+    /// More was given than this.
+    pub surplus: bool,
+}
+
+/// Properties of ROOT (RFC 3525 E.2), in ms.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RootTimes {
+    pub execution: u32,
+    pub controller_execution: u32,
+    pub provisional: u32,
+    pub controller_provisional: u32,
+}
+
+/// What a Media descriptor wants; everything is checked.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct MediaPlan<'a> {
+    /// The number of its stream, when it stands in a Stream descriptor.
+    pub stream: Option<u16>,
+    /// ServiceStates and EventBufferControl.
+    pub state: Option<(ServiceState, bool)>,
+    /// Properties of ROOT.
+    pub root: Option<RootTimes>,
+    pub control: Option<Control>,
+    pub local: Side<ChosenLocal>,
+    /// Local is in the command, so the reply says what was chosen of it (PAR-02).
+    pub local_given: bool,
+    pub remote: Side<ChosenRemote<'a>>,
+}
+
+impl MediaPlan<'_> {
+    /// Whether the card has to know.
+    pub fn concerns_media(&self) -> bool {
+        self.control.is_some() || self.local != Side::Absent || self.remote != Side::Absent
+    }
+}
+
+/// What the termination is like before.
+pub struct Before<'b> {
+    pub termination: Termination,
+    pub row: &'b Row,
+    pub connection: Option<&'b Connection>,
+    /// What the gateway offers.
+    pub internal: &'b Encodings,
+    pub root: RootTimes,
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Failure {
+        Failure { code: refusal.code(), text: refusal.text() }
+    }
+}
+
+/// Reads `media` for a termination.
+pub fn read<'a>(media: &Media<'a>, before: &Before<'_>) -> Result<MediaPlan<'a>, Failure> {
+    let mut plan = MediaPlan::default();
+    let (mut local, mut remote) = (None, None);
+    let mut streams = 0;
+    let mut part = |plan: &mut MediaPlan<'a>, part: StreamPart<'a>| -> Result<(), Failure> {
+        match part {
+            StreamPart::Control(control) => plan.control = Some(read_control(&control, before)?),
+            StreamPart::Local(octets) => local = Some(octets),
+            StreamPart::Remote(octets) => remote = Some(octets),
+        }
+        Ok(())
+    };
+    for item in media.parts() {
+        match item? {
+            MediaPart::State(state) => read_state(&state, before, &mut plan)?,
+            MediaPart::One(one) => part(&mut plan, one)?,
+            MediaPart::Stream(stream) => {
+                streams += 1;
+                plan.stream = Some(stream.id);
+                for item in stream.parts() {
+                    part(&mut plan, item?)?;
+                }
+            }
+        }
+    }
+    if before.termination == Termination::Root && plan.concerns_media() {
+        return Err(DESCRIPTOR_ILLEGAL);
+    }
+    if streams > 1 {
+        return Err(ONE_STREAM);
+    }
+    if let Termination::Ephemeral(_) = before.termination {
+        choose(&mut plan, before, local, remote)?;
+    } else if local.is_some_and(|octets| !octets.is_empty()) || remote.is_some_and(|octets| !octets.is_empty()) {
+        // A DS0 carries what its span says.
+        return Err(DESCRIPTOR_ILLEGAL);
+    }
+    Ok(plan)
+}
+
+const ONE_STREAM: Failure = Failure { code: 501, text: "a termination has one stream" };
+
+fn read_control(control: &LocalControl<'_>, before: &Before<'_>) -> Result<Control, Failure> {
+    let mut new = default_control();
+    let mut seen = 0u8;
+    for parameter in control.parameters() {
+        let bit = match parameter? {
+            LocalParameter::Mode(mode) => {
+                if mode == StreamMode::Loopback && !matches!(before.termination, Termination::Ephemeral(_)) {
+                    return Err(MODE);
+                }
+                new.mode = mode;
+                1
+            }
+            LocalParameter::ReserveValue(on) => {
+                new.reserve.0 = on;
+                2
+            }
+            LocalParameter::ReserveGroup(on) => {
+                new.reserve.1 = on;
+                4
+            }
+            LocalParameter::Property(property) => read_property(&property, before.termination, &mut new)?,
+        };
+        if seen & bit != 0 {
+            return Err(PROPERTY_TWICE);
+        }
+        seen |= bit;
+    }
+    Ok(new)
+}
+
+/// The defaults of LocalControl.
+pub fn default_control() -> Control {
+    let Row { mode, reserve, echo_canceller, gain, .. } = Row::default();
+    Control { mode, reserve, echo_canceller, gain, jitter_ms: JITTER_MS }
+}
+
+/// A property of `nt`, `tdmc` or `rtp`; the items of `nt` may be named by the packages that extend it (PRP-02).
+fn read_property(property: &Property<'_>, termination: Termination, new: &mut Control) -> Result<u8, Failure> {
+    let physical = matches!(termination, Termination::Physical(_));
+    let package = |name: &str| property.name.package.eq_ignore_ascii_case(name.as_bytes());
+    if !(package("nt") || package("tdmc") && physical || package("rtp") && !physical) {
+        return Err(PACKAGE_UNKNOWN);
+    }
+    let item = |name: &str| property.name.item.eq_ignore_ascii_case(name.as_bytes());
+    let chosen = |value: Value<'_>| value.text == b"$" && !value.quoted;
+    let value = property.value.one().ok_or(PROPERTY_VALUE)?;
+    if item("jit") {
+        new.jitter_ms = match value.integer() {
+            _ if chosen(value) => JITTER_MS,
+            Some(ms) => u16::try_from(ms).map_err(|_| PROPERTY_VALUE)?,
+            None => return Err(PROPERTY_VALUE),
+        };
+        return Ok(8);
+    }
+    if package("tdmc") && item("ec") {
+        new.echo_canceller = if chosen(value) { true } else { value.boolean().ok_or(PROPERTY_VALUE)? };
+        return Ok(16);
+    }
+    if package("tdmc") && item("gain") {
+        new.gain = match value.integer() {
+            _ if chosen(value) || value.is("automatic") => None,
+            Some(0xffff_ffff) => None,
+            Some(db @ -100..=100) => Some(db as i32),
+            _ => return Err(PROPERTY_VALUE),
+        };
+        return Ok(32);
+    }
+    Err(NO_SUCH_PROPERTY)
+}
+
+fn read_state(state: &TerminationState<'_>, before: &Before<'_>, plan: &mut MediaPlan<'_>) -> Result<(), Failure> {
+    let (mut service, mut lockstep) = (ServiceState::InService, false);
+    let mut root = before.root;
+    for parameter in state.parameters() {
+        match parameter? {
+            TerminationStateParameter::Service(new) => service = new,
+            TerminationStateParameter::LockStep(on) => lockstep = on,
+            TerminationStateParameter::Property(property) => read_root(&property, before.termination, &mut root)?,
+        }
+    }
+    if lockstep {
+        return Err(LOCKSTEP);
+    }
+    if before.termination == Termination::Root {
+        plan.root = Some(root);
+    } else {
+        plan.state = Some((service, lockstep));
+    }
+    Ok(())
+}
+
+const LOCKSTEP: Failure = Failure { code: 501, text: "LockStep is not supported" };
+
+/// A property of package `root`.
+fn read_root(property: &Property<'_>, termination: Termination, root: &mut RootTimes) -> Result<(), Failure> {
+    if termination != Termination::Root || !property.name.package.eq_ignore_ascii_case(b"root") {
+        return Err(PACKAGE_UNKNOWN);
+    }
+    let is = |name: &str| property.name.item.eq_ignore_ascii_case(name.as_bytes());
+    let place = match () {
+        () if is("maxNumberOfContexts") || is("maxTerminationsPerContext") => return Err(READ_ONLY),
+        () if is("normalMGExecutionTime") => &mut root.execution,
+        () if is("normalMGCExecutionTime") => &mut root.controller_execution,
+        () if is("MGProvisionalResponseTimerValue") => &mut root.provisional,
+        () if is("MGCProvisionalResponseTimerValue") => &mut root.controller_provisional,
+        () => return Err(NO_SUCH_PROPERTY),
+    };
+    let value = property.value.one().and_then(|value| value.integer()).filter(|ms| (0..=600_000).contains(ms)).ok_or(PROPERTY_VALUE)?;
+    *place = value as u32;
+    Ok(())
+}
+
+/// Chooses of the alternatives in Local and Remote (PAR-01, LC-04 to LC-06).
+fn choose<'a>(plan: &mut MediaPlan<'a>, before: &Before<'_>, local: Option<Octets<'a>>, remote: Option<Octets<'a>>) -> Result<(), Failure> {
+    let (reserve_value, reserve_group) = plan.control.map_or(before.row.reserve, |control| control.reserve);
+    if let Some(octets) = remote {
+        plan.remote = Side::Freed;
+        let had = before.connection.filter(|_| before.row.has_local && local.is_none()).map(|connection| connection.local.encodings);
+        let usable = had.unwrap_or(*before.internal);
+        let mut fitting = None;
+        let mut given = 0;
+        for text in octets.descriptions() {
+            let offer = Offer::read(text)?;
+            given += 1;
+            let (Some(address), Some(port)) = (offer.address, offer.port) else { return Err(REMOTE_OPEN) };
+            if fitting.is_none() && (!offer.common(&usable).is_empty()) {
+                fitting = Some((offer, ChosenRemote { remote: Remote::Rtp(address, port), text, surplus: false }));
+            }
+        }
+        match fitting {
+            Some((offer, mut chosen)) => {
+                let known = offer.encodings.iter().count();
+                chosen.surplus = given > 1 || usize::from(offer.formats) > known.max(1);
+                plan.remote = Side::Chosen(chosen);
+                choose_local(plan, before, local, Some(&offer), (reserve_value, reserve_group))?;
+                return Ok(());
+            }
+            None if given > 0 && !reserve_value && !reserve_group => return Err(NO_RESOURCES),
+            None => {}
+        }
+    }
+    choose_local(plan, before, local, None, (reserve_value, reserve_group))
+}
+
+const REMOTE_OPEN: Failure = Failure { code: 441, text: "Remote has no address or no port" };
+
+fn choose_local<'a>(
+    plan: &mut MediaPlan<'a>,
+    before: &Before<'_>,
+    local: Option<Octets<'a>>,
+    remote: Option<&Offer>,
+    (reserve_value, reserve_group): (bool, bool),
+) -> Result<(), Failure> {
+    let Some(octets) = local else {
+        if let (Some(remote), false, Some(connection)) = (remote, before.row.has_local, before.connection) {
+            // Local was never given: what is received is what can be sent.
+            let encodings = one_or_all(&remote.common(before.internal), reserve_value);
+            let period_ms = period(&encodings, remote.period_ms, connection.local.period_ms);
+            plan.local = Side::Chosen(ChosenLocal { encodings, period_ms });
+        }
+        return Ok(());
+    };
+    (plan.local, plan.local_given) = (Side::Freed, true);
+    let mut all = Encodings::default();
+    let mut period_ms = None;
+    let mut given = 0;
+    for text in octets.descriptions() {
+        let offer = Offer::read(text)?;
+        given += 1;
+        let mut list = offer.common(before.internal);
+        if let Some(remote) = remote.filter(|_| !reserve_value) {
+            let both: Encodings = list.iter().filter(|e| remote.common(&list).contains(*e)).collect();
+            list = both;
+        }
+        if list.is_empty() || (!all.is_empty() && !reserve_group) {
+            continue;
+        }
+        period_ms = period_ms.or(offer.period_ms);
+        one_or_all(&list, reserve_value).iter().for_each(|encoding| all.push(encoding));
+    }
+    if given == 0 {
+        return Ok(());
+    }
+    if all.is_empty() && !reserve_value && !reserve_group {
+        return Err(NO_RESOURCES);
+    }
+    let period_ms = period(&all, period_ms.or(remote.and_then(|remote| remote.period_ms)), 20);
+    plan.local = Side::Chosen(ChosenLocal { encodings: all, period_ms });
+    Ok(())
+}
+
+/// One is picked unless resources for all are to be reserved.
+fn one_or_all(list: &Encodings, all: bool) -> Encodings {
+    list.iter().take(if all { Encodings::MAX } else { 1 }).collect()
+}
+
+fn period(encodings: &Encodings, wanted: Option<u16>, otherwise: u16) -> u16 {
+    let closest = |encoding: Encoding| encoding.closest_period(wanted.unwrap_or(encoding.facts().default_ms));
+    encodings.first().map_or(otherwise, closest)
+}
+
+/// What a connection does in this mode.
+pub fn mode(mode: StreamMode) -> Mode {
+    match mode {
+        StreamMode::SendOnly => Mode::SendOnly,
+        StreamMode::ReceiveOnly => Mode::RecvOnly,
+        StreamMode::SendReceive => Mode::SendRecv,
+        StreamMode::Inactive => Mode::Inactive,
+        StreamMode::Loopback => Mode::Loopback,
+    }
+}
+
+/// A fault of the codec that concerns the action, not the command.
+pub fn concerns_action(fault: Fault) -> bool {
+    fault.code() == 422 || matches!(fault, Fault::Command | Fault::TerminationId | Fault::CommandOpen)
+}

@@ -1,0 +1,406 @@
+//! A gateway as its H.248 controllers see it (RFC 3525): association, contexts, terminations, commands.
+//!
+//! A [`Gateway`] has spans of its own and one core runs all of it, because a context joins any of its terminations; several gateways
+//! share the cores (`docs/decisions/h248.md`). Physical terminations are endpoints and ephemeral ones connections of the same machine
+//! that MGCP drives, on the same card. It sends nothing itself: whoever calls it gives a way out ([`Send`]).
+//!
+//! To drive it: [`Gateway::handle_datagram`] and [`Gateway::announce`] as things come, [`Gateway::handle_time`] once per turn and no
+//! later than [`Gateway::deadline`].
+//!
+//! Invariants: those of [`table`]; a transaction is executed at most once; nothing is said to a controller before it was asked to
+//! take the gateway (SC-19); a reply has at most the configured size.
+
+mod association;
+mod audit;
+mod command;
+mod description;
+mod error;
+mod media;
+mod name;
+mod pairs;
+mod parked;
+mod service;
+mod table;
+#[cfg(test)]
+mod tests;
+mod time;
+mod transaction;
+
+pub use association::State;
+pub use error::Failure;
+pub use table::{TERMINATIONS_PER_CONTEXT, Termination};
+
+use crate::proto::base::{AgentId, Counter, Counters, EndpointIndex, EndpointRange, NameKey, Rng, Time, TransactionId};
+use crate::proto::codec::h248::{Content, Header, Message, MessageId, Shape, Style, Transaction, Writer};
+use crate::proto::endpoint::{Announcement, Endpoint, Endpoints, OwnedSpan, PoolLimits, RestartMethod};
+use crate::proto::mgcp::Calls;
+use crate::proto::plan::{GatewayPlan, Plan, Settings};
+use crate::proto::transaction::history::CONFIRM_BUDGET;
+use crate::proto::transaction::outgoing::{Due, Limits};
+use crate::proto::transaction::requester::{Reply, Requester};
+use crate::proto::transaction::responder::{self, Responder, Sender};
+use crate::proto::trunk::{Card, Defect, Facility, Indication};
+use association::{Association, Purpose};
+use media::RootTimes;
+use parked::Parking;
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use table::Tables;
+
+/// Where datagrams go: the address and the bytes.
+pub type Send<'s> = &'s mut dyn FnMut(SocketAddr, &[u8]);
+
+/// The version that is spoken.
+const VERSION: u8 = 1;
+/// Requests of the gateway's own outstanding at a time.
+const OWN: u32 = 1024;
+/// Indications of the card taken in one turn.
+const INDICATIONS: usize = 256;
+/// Things due done in one turn.
+const DUE: usize = 256;
+
+/// One gateway. See the module's page.
+pub struct Gateway {
+    /// Its place among [`Plan::gateways`].
+    index: u8,
+    plan: Arc<Plan>,
+    /// Its endpoints, connections and card.
+    pub calls: Calls,
+    counters: Arc<Counters>,
+    names: NameKey,
+    rng: Rng,
+    tables: Tables,
+    association: Association,
+    responder: Responder,
+    requester: Requester,
+    parking: Parking,
+    root: RootTimes,
+    /// New contexts are refused.
+    draining: bool,
+    /// What the card says of its lines, for the coordinator of the process; bounded by what the card keeps.
+    defects: VecDeque<(Facility, Defect, bool, bool)>,
+    /// Physical terminations that left their contexts, until they are looked at.
+    freed: VecDeque<EndpointIndex>,
+    /// Braces of the message in hand; taken while it is read.
+    shape: Option<Box<Shape>>,
+    /// The reply in hand; taken while it is written.
+    reply: Option<Box<[u8]>>,
+    /// Terminations that a wildcard means; taken while they are gone through.
+    matches: Vec<Termination>,
+    /// The physical termination that `$` chose last.
+    last_chosen: EndpointIndex,
+}
+
+/// What a gateway starts from.
+pub struct Boot {
+    /// Which one of the plan it is.
+    pub index: u8,
+    /// The plan.
+    pub plan: Arc<Plan>,
+    /// Settings.
+    pub settings: Arc<Settings>,
+    /// Where it counts.
+    pub counters: Arc<Counters>,
+    /// The card that carries its spans.
+    pub card: Box<dyn Card + std::marker::Send>,
+    /// Decides waits and identifiers.
+    pub rng: Rng,
+    /// The time now.
+    pub now: Time,
+}
+
+impl Gateway {
+    /// A gateway after a restart: nothing in any context, registered nowhere. All memory is claimed here.
+    pub fn new(boot: Boot) -> Option<Gateway> {
+        let Boot { index, plan, settings, counters, card, mut rng, now } = boot;
+        let own = plan.gateways.get(usize::from(index))?.clone();
+        let spans: Vec<OwnedSpan> = plan.gateway_spans(index).collect();
+        let limits = plan.limits;
+        let pools = PoolLimits { connections: own.connections, blob_blocks: limits.blob_blocks, entities: 1 };
+        let mut endpoints = Endpoints::new(&spans, pools, rng.fork("connections").next());
+        for endpoint in spans.iter().flat_map(|span| span.range.iter()) {
+            // There is no RestartInProgress to wait for.
+            if let Some(state) = endpoints.get_mut(endpoint) {
+                state.announcement = Announcement::Done;
+            }
+        }
+        let tables = Tables::new(spans.iter().map(|span| span.range), own.connections);
+        let timers = settings.transaction();
+        let provisional = settings.timers.provisional_after;
+        let responder = Responder::new(limits.history(own.max_message), &timers, provisional, &mut rng);
+        let outgoing = Limits { commands: OWN, large: OWN / 4, ordinal: 0, owners: 1 };
+        let requester = Requester::new(now, &outgoing, timers, rng.fork("own"));
+        let ms = |time: Duration| time.as_millis() as u32;
+        let root = RootTimes { execution: 100, controller_execution: 100, provisional: ms(provisional), controller_provisional: 2000 };
+        let association = Association::new(now, &own, &settings, &mut rng);
+        let matches = Vec::with_capacity(endpoints.count() as usize + own.connections as usize);
+        Some(Gateway {
+            index,
+            calls: Calls::new(now, endpoints, card, plan.clone(), settings, counters.clone()),
+            counters,
+            names: NameKey::new([rng.next(), rng.next()]),
+            rng,
+            tables,
+            association,
+            responder,
+            requester,
+            parking: Parking::new(own.max_message),
+            root,
+            draining: false,
+            defects: VecDeque::new(),
+            freed: VecDeque::with_capacity(matches.capacity()),
+            shape: Some(Box::default()),
+            reply: Some(vec![0; usize::from(own.max_message)].into()),
+            matches,
+            last_chosen: EndpointIndex(u32::MAX),
+            plan,
+        })
+    }
+
+    fn own(&self) -> &GatewayPlan {
+        // The index was checked when the gateway was made, and plans do not change.
+        &self.plan.gateways[usize::from(self.index) % self.plan.gateways.len()]
+    }
+
+    /// Its place among [`Plan::gateways`].
+    pub fn index(&self) -> u8 {
+        self.index
+    }
+
+    /// Whether a termination is to leave service and is in no context.
+    pub fn is_leaving_and_idle(&self, endpoint: EndpointIndex) -> bool {
+        let leaves = |state: &Endpoint| state.service.in_service && state.service.method == RestartMethod::Graceful;
+        self.calls.endpoints.get(endpoint).is_some_and(leaves)
+            && self.tables.row(Termination::Physical(endpoint)).is_some_and(|row| row.context == table::NULL)
+    }
+
+    /// A physical termination that left its context, once.
+    pub fn take_freed(&mut self) -> Option<EndpointIndex> {
+        self.freed.pop_front()
+    }
+
+    /// What is in use: connections, or at least the contexts there are.
+    pub fn in_use(&self) -> u32 {
+        self.calls.endpoints.connections.count().max(self.contexts())
+    }
+
+    /// Whether `endpoint` is one of its terminations.
+    pub fn has(&self, endpoint: EndpointIndex) -> bool {
+        self.calls.endpoints.owns(endpoint)
+    }
+
+    /// How its association stands.
+    pub fn state(&self) -> State {
+        self.association.state()
+    }
+
+    /// The controller it is registered with, or is trying.
+    pub fn controller(&self) -> Option<SocketAddr> {
+        self.own().controllers.get(self.association.controller()).copied()
+    }
+
+    /// Contexts up.
+    pub fn contexts(&self) -> u32 {
+        self.tables.contexts_up()
+    }
+
+    /// New settings, for what comes and for timers already running.
+    pub fn set_settings(&mut self, settings: Arc<Settings>) {
+        self.calls.settings = settings;
+    }
+
+    /// Stop or resume taking new contexts.
+    pub fn set_draining(&mut self, on: bool) {
+        self.draining = on;
+    }
+
+    /// A datagram from `from`. Whoever is no controller of this gateway is counted and not answered (SEC-05).
+    pub fn handle_datagram(&mut self, now: Time, from: SocketAddr, bytes: &[u8], send: Send<'_>) {
+        let Some(controller) = self.own().controllers.iter().position(|known| known.ip() == from.ip()) else {
+            return self.counters.add(Counter::DroppedUnlistedSource);
+        };
+        self.counters.add(Counter::H248Messages);
+        let Some(mut shape) = self.shape.take() else { return };
+        match Message::parse(bytes, &mut shape) {
+            Ok(message) => self.message(now, (controller as u8, from), bytes, &message, send),
+            Err(refusal) => {
+                self.counters.add(Counter::DroppedUnreadable);
+                if Header::parse(bytes).is_ok() && self.association.may_speak() {
+                    self.send_error(from, Failure::from(refusal), send);
+                }
+            }
+        }
+        self.shape = Some(shape);
+        if self.has_abandoned() {
+            self.end_abandoned(now, send);
+        }
+    }
+
+    fn message(&mut self, now: Time, source: (u8, SocketAddr), bytes: &[u8], message: &Message<'_>, send: Send<'_>) {
+        let (controller, from) = source;
+        let transactions = match message.content() {
+            Ok(Content::Transactions(transactions)) => transactions,
+            // An error about a message of ours: its requests are repeated and given up as if nobody had answered.
+            Ok(Content::Error(_)) => return self.counters.add(Counter::H248ErrorMessages),
+            Err(refusal) => return self.send_error(from, Failure::from(refusal), send),
+        };
+        let agent = AgentId(controller);
+        let sender = Sender { agent, message_id: self.sender(&message.header.from) };
+        self.association.heard(now, controller);
+        let mut budget = CONFIRM_BUDGET;
+        for (ordinal, transaction) in transactions.enumerate() {
+            match transaction {
+                Ok(Transaction::Request(request)) => self.request(now, (sender, from), bytes, (ordinal, &request), send),
+                Ok(Transaction::Pending(id)) => {
+                    self.requester.handle_pending(now, id);
+                }
+                Ok(Transaction::Reply(reply)) => match self.requester.handle_reply(now, reply.id, reply.immediate_ack) {
+                    Reply::Ends { user, agent, acknowledge } => {
+                        if acknowledge {
+                            self.acknowledge(from, reply.id, send);
+                        }
+                        self.counters.add(Counter::ResponsesMatched);
+                        self.answered(now, Purpose::unpack(user), agent.0, &reply);
+                    }
+                    Reply::Stray { acknowledge } => {
+                        if acknowledge {
+                            self.acknowledge(from, reply.id, send);
+                        }
+                        self.counters.add(Counter::ResponsesUnmatched);
+                    }
+                },
+                Ok(Transaction::Acknowledgement(ranges)) => {
+                    for (first, last) in ranges {
+                        self.responder.acknowledge(now, agent, first, last, &mut budget);
+                    }
+                }
+                // What stands behind its end is not read: the identifier is not known (TXN-11).
+                Err(refusal) if self.association.may_speak() => self.send_failure(from, 0, Failure::from(refusal), send),
+                Err(_) => self.counters.add(Counter::DroppedUnreadable),
+            }
+        }
+    }
+
+    /// One space of transaction identifiers for each message identifier, wherever it comes from (UDP-09).
+    fn sender(&self, id: &MessageId<'_>) -> u64 {
+        let (text, port): (&[u8], _) = match id {
+            MessageId::Ip4(address, port) => (&address.octets(), *port),
+            MessageId::Ip6(address, port) => (&address.octets(), *port),
+            MessageId::Domain(name, port) => (name, *port),
+            MessageId::Mtp(digits) => (digits, None),
+            MessageId::Device(name) => (name, None),
+        };
+        self.names.fold(text) ^ port.map_or(0, |port| u64::from(port) << 32 | 1)
+    }
+
+    fn style(&self) -> Style {
+        if self.own().pretty { Style::Pretty } else { Style::Compact }
+    }
+
+    /// Begins a message of ours.
+    fn header(&self, w: &mut Writer<'_>) {
+        match MessageId::parse(self.own().message_id.as_bytes()) {
+            Some(id) => w.header(self.association.version(), &id),
+            // The configuration is checked; without an identifier nothing is sent.
+            None => w.end(),
+        }
+    }
+
+    /// Writes a short message and sends it.
+    fn send_with(&mut self, to: SocketAddr, send: Send<'_>, write: impl FnOnce(&mut Writer<'_>)) {
+        let Some(mut buffer) = self.reply.take() else { return };
+        let mut w = Writer::new(&mut buffer, self.style());
+        self.header(&mut w);
+        write(&mut w);
+        if let Some(text) = w.finish().and_then(|length| buffer.get(..length)) {
+            send(to, text);
+        }
+        self.reply = Some(buffer);
+    }
+
+    /// A message that is an error (MSG-04).
+    fn send_error(&mut self, to: SocketAddr, failure: Failure, send: Send<'_>) {
+        self.counters.add(Counter::H248Failed);
+        self.send_with(to, send, |w| w.error(failure.code, failure.text.as_bytes()));
+    }
+
+    /// The reply to a transaction that failed as a whole; it is not remembered.
+    fn send_failure(&mut self, to: SocketAddr, id: TransactionId, failure: Failure, send: Send<'_>) {
+        self.counters.add(Counter::H248Failed);
+        self.send_with(to, send, |w| {
+            w.reply(id, false);
+            w.error(failure.code, failure.text.as_bytes());
+            w.end();
+        });
+    }
+
+    fn acknowledge(&mut self, to: SocketAddr, id: TransactionId, send: Send<'_>) {
+        self.send_with(to, send, |w| w.acknowledge([(id, id)]));
+    }
+
+    /// Everything that is due.
+    pub fn handle_time(&mut self, now: Time, send: Send<'_>) {
+        for _ in 0..INDICATIONS {
+            let Some(indication) = self.calls.card.poll(now) else { break };
+            self.indication(now, indication, send);
+        }
+        for _ in 0..DUE {
+            match self.responder.poll(now) {
+                Some(responder::Due::Pending(handle)) => self.tell_pending(handle, send),
+                Some(responder::Due::Overdue(handle)) => self.give_up(now, handle, send),
+                None => break,
+            }
+        }
+        self.associate(now);
+        self.send_own(now, send);
+    }
+
+    /// Requests of the gateway that are due, and those nobody answered.
+    fn send_own(&mut self, now: Time, send: Send<'_>) {
+        for _ in 0..DUE {
+            match self.requester.poll(now) {
+                Some(Due::Transmit { to, body, repeat, .. }) => {
+                    self.counters.add(if repeat { Counter::OwnRepeats } else { Counter::OwnCommands });
+                    send(to, body);
+                }
+                Some(Due::Unanswered { user, agent, .. }) => {
+                    self.counters.add(Counter::OwnLost);
+                    self.unanswered(now, Purpose::unpack(user), agent.0);
+                }
+                None => break,
+            }
+        }
+    }
+
+    fn indication(&mut self, now: Time, indication: Indication, send: Send<'_>) {
+        match indication {
+            Indication::Opened { connection, result, .. } | Indication::Modified { connection, result, .. } => {
+                self.media_answered(now, connection, result.ok(), send);
+            }
+            // Defects go to the coordinator of the whole process, which orders what becomes of them; see `take_defect`.
+            Indication::Defect { facility, defect, present, at_once } => {
+                self.defects.push_back((facility, defect, present, at_once));
+            }
+            Indication::Event { .. } | Indication::SignalEnded { .. } => {}
+            Indication::Line { .. } => self.counters.add(Counter::CardStray),
+        }
+    }
+
+    /// A defect that began or ended: where, which, whether it is present, and whether at once.
+    pub fn take_defect(&mut self) -> Option<(Facility, Defect, bool, bool)> {
+        self.defects.pop_front()
+    }
+
+    /// When to call [`Gateway::handle_time`] at the latest.
+    pub fn deadline(&self) -> Time {
+        let card = self.calls.card.deadline();
+        card.min(self.responder.deadline()).min(self.requester.deadline()).min(self.association.deadline())
+    }
+
+    /// The endpoints of its spans, ascending.
+    pub fn ranges(&self) -> impl Iterator<Item = EndpointRange> + '_ {
+        self.tables.spans()
+    }
+}
