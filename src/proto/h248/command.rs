@@ -170,6 +170,9 @@ impl Gateway {
         };
         self.tables.make_ephemeral(slot);
         let termination = Termination::Ephemeral(slot);
+        if let Some(row) = self.tables.row_mut(termination) {
+            row.carrier = endpoint;
+        }
         self.tables.join(now, scope.id, termination);
         let shown = self.apply_row(termination, &plan);
         let answer = self.calls.card.open(now, endpoint, slot, &ordered(&connection, Half::Whole));
@@ -252,7 +255,7 @@ impl Gateway {
         let Some(place) = self.calls.endpoints.connections.get_mut(slot) else { return Err(TERMINATION_UNKNOWN) };
         *place = after;
         let shown = self.apply_row(termination, plan);
-        match self.calls.card.modify(now, after.endpoint, slot, &ordered(&after, Half::Whole)) {
+        match self.calls.card.modify(now, row.carrier, slot, &ordered(&after, Half::Whole)) {
             Answer::Later if single => {
                 let undo = Undo::Modify(before, row);
                 Ok(Some(Waiting {
@@ -380,11 +383,10 @@ impl Gateway {
         let report = match target {
             Termination::Ephemeral(slot) => {
                 self.abandon(slot);
+                let carrier = self.tables.row(target).map(|row| row.carrier);
                 self.tables.end_ephemeral(slot);
-                match self.calls.endpoints.disconnect(slot) {
-                    Some(connection) => self.calls.card.close(now, connection.endpoint, slot),
-                    None => MediaReport::default(),
-                }
+                self.calls.endpoints.disconnect(slot);
+                carrier.map_or(MediaReport::default(), |carrier| self.calls.card.close(now, carrier, slot))
             }
             _ => {
                 if let Termination::Physical(endpoint) = target {

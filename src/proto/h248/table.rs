@@ -57,6 +57,8 @@ pub struct Row {
     pub told: Told,
     /// In the name of an ephemeral one.
     pub number: u32,
+    /// The endpoint that the card knows the connection of an ephemeral one by; the channel it is joined to may change.
+    pub carrier: EndpointIndex,
     /// The half of a pair on the first physical termination of its context, and its own: how two physical ones hear each other.
     pub pair: Option<(ConnectionSlot, ConnectionSlot)>,
 }
@@ -93,6 +95,7 @@ impl Default for Row {
             leaving: false,
             told: Told::In,
             number: 0,
+            carrier: EndpointIndex(0),
             pair: None,
         }
     }

@@ -39,6 +39,20 @@ fn the_order_of_the_two_does_not_matter_and_operators_see_the_connection_on_the_
 }
 
 #[test]
+fn media_is_given_back_whatever_channel_it_was_joined_to() {
+    let mut bench = Bench::registered();
+    // More often than there are connections.
+    for n in 0..60 {
+        let reply = bench.ask("C=${A=${M{O{MO=SR},L{\nv=0\nc=IN IP4 $\nm=audio $ RTP/AVP 0\n}}},A=ds/ds1_4/7}");
+        assert!(reply.contains("m=audio ") && !reply.contains("ER="), "{n}: {reply}");
+        let reply = bench.ask("C=*{MF=rtp/*{M{O{MO=RC}}}}");
+        assert!(!reply.contains("ER="), "{n}: {reply}");
+        assert!(!bench.ask("C=*{S=ds/ds1_4/7,S=rtp/*}").contains("ER="), "{n}");
+    }
+    assert_eq!(bench.gateway.contexts(), 0);
+}
+
+#[test]
 fn choices_are_made_as_the_reserve_flags_say() {
     // LC-04, LC-05, LC-06, LR-07, PAR-01
     let mut bench = Bench::registered();
