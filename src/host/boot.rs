@@ -7,16 +7,17 @@ use super::cores::{CorePort, Cores, Pulse, REQUESTS};
 use super::dns::fit;
 use super::dns::table::Known;
 use super::frame::{ChunkLayout, FrameLayout, FramePool, FrameTable, HEADROOM};
-use super::gateways::{cards as gateway_cards, member_of, plans as gateway_plans};
+use super::gateways::{cards as gateway_cards, plans as gateway_plans};
+use super::steered::steer;
 use super::tap::Tap;
-use super::transport::steer::{Program, Steered};
+use super::transport::steer::Steered;
 use super::transport::wake::{self, Sleeper};
 use super::transport::xdp::{Bypass, BypassSettings, Seat, SourceList, umem};
 use super::transport::{Choice, Kind, SocketSettings, TransportSettings, Wanted, bind, explain_bind};
 use super::{cpu, entropy, ring};
 use crate::config::{
-    self, BusyPoll, CacMode, Config, CpuFacts, Descriptions, Duplicates, RestartPending, Role, RsipForm, Sources, SpanKind, Steering,
-    TransportKind, UnknownOptions,
+    self, BusyPoll, CacMode, Config, CpuFacts, Descriptions, Duplicates, RestartPending, Role, RsipForm, Sources, SpanKind, TransportKind,
+    UnknownOptions,
 };
 use crate::proto::aggregate::{Forms, Widest};
 use crate::proto::base::{CoreId, Counters, Time};
@@ -44,8 +45,6 @@ const CORES_END_WITHIN: Duration = Duration::from_secs(2);
 const ENTITIES: u16 = 256;
 /// Frames for messages that wait beyond the most commands that can: one that ends gives its frame back a little later.
 const SPARE_KEPT: u32 = 64;
-/// Bytes a wildcard or range may make a name longer than any endpoint's.
-const WILDCARD_ROOM: usize = 12;
 // What the plan says of memory shared with a card is what it is.
 const _: () = assert!(config::XDP_CHUNK == super::frame::CHUNK && config::XDP_SLOT_HEAD == umem::SLOT_HEAD);
 
@@ -232,32 +231,6 @@ fn check_free(listen: &[SocketAddr]) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Attaches the steering program to every group of sockets that has several: one group for each listen address.
-fn steer(wanted: Steering, plan: &Plan, sockets: &[Vec<UdpSocket>]) -> Steered {
-    let mut receivers = sockets.iter().filter(|sockets| !sockets.is_empty());
-    let members = receivers.clone().count() as u32;
-    let Some(first) = receivers.next().filter(|_| members > 1) else { return Steered::Single };
-    if wanted == Steering::Off {
-        return Steered::Off;
-    }
-    let name_max = plan.topology.longest_name() + WILDCARD_ROOM;
-    let program = match Program::new(plan.owners.len() as u32, members, name_max) {
-        Ok(program) => program,
-        Err(reason) => return Steered::Refused(reason),
-    };
-    for (place, socket) in first.iter().enumerate() {
-        // What comes for an H.248 gateway is all for one core.
-        let program = match plan.gateway_at(place as u8) {
-            Some(gateway) => &Program::always(member_of(plan, gateway, members)),
-            None => &program,
-        };
-        if let Err(error) = program.attach(socket) {
-            return Steered::Refused(format!("SO_ATTACH_REUSEPORT_CBPF: {error}"));
-        }
-    }
-    Steered::ByName(program.instructions().len())
 }
 
 /// What one core is made of before it starts.

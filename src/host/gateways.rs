@@ -49,9 +49,3 @@ pub fn cards(config: &Config, plan: &Plan, core: CoreId) -> Result<Vec<Box<dyn C
     })
     .collect()
 }
-
-/// Which socket of a group is that of the core that runs an H.248 gateway, or of the one that receives for it.
-pub fn member_of(plan: &Plan, gateway: u8, members: u32) -> u32 {
-    let core = plan.gateways.get(usize::from(gateway)).map(|gateway| gateway.core).unwrap_or_default();
-    plan.ordinal(core).unwrap_or(0) as u32 % members.max(1)
-}

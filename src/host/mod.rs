@@ -17,5 +17,6 @@ pub mod inside;
 pub mod nic;
 pub mod ring;
 pub mod run;
+mod steered;
 pub mod tap;
 pub mod transport;
