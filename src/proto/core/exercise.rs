@@ -219,8 +219,8 @@ impl Lone {
     }
 }
 
-/// Turns in which a restart of 100,000 endpoints is told: they are worked through in slices.
-const RESTART_TURNS: usize = 10_000;
+/// Turns in which a restart of 200,000 endpoints is told: they are worked through in slices.
+const RESTART_TURNS: usize = 40_000;
 
 /// The transaction of a command at the beginning of a datagram.
 fn command_id(datagram: &[u8]) -> Option<u32> {

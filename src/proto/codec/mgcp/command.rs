@@ -353,21 +353,25 @@ impl<'a> Command<'a> {
         }
     }
 
+    #[inline]
     fn hex_id(&self, code: Code) -> Result<Option<HexId>, Refusal> {
         self.typed(code, |value| HexId::parse(value).ok_or(Refusal::new(Fault::Malformed(code), 0)))
     }
 
     /// `C:`, the call.
+    #[inline]
     pub fn call(&self) -> Result<Option<HexId>, Refusal> {
         self.hex_id(Code::C)
     }
 
     /// `I:`, the connection.
+    #[inline]
     pub fn connection(&self) -> Result<Option<HexId>, Refusal> {
         self.hex_id(Code::I)
     }
 
     /// `X:`, the request.
+    #[inline]
     pub fn request(&self) -> Result<Option<HexId>, Refusal> {
         self.hex_id(Code::X)
     }
