@@ -47,6 +47,7 @@ pub(super) struct Scope {
 
 /// How it goes on.
 #[derive(Clone, Copy, Debug)]
+#[allow(clippy::large_enum_variant, reason = "there is one at a time, on the stack")]
 pub(super) enum Flow {
     /// With what comes next.
     Next,

@@ -59,7 +59,7 @@ fn choices_are_made_as_the_reserve_flags_say() {
     let mut add = |media: &str| {
         let reply = bench.ask(&format!("C=${{A=${{M{{{media}}}}}}}"));
         bench.say("T=900000{C=*{W-S=*}}");
-        bench.now = bench.now + 40 * S;
+        bench.now += 40 * S;
         bench.turn();
         reply
     };
