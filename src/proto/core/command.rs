@@ -50,7 +50,7 @@ impl Core {
             self.settings.agent(agent).map_or((false, mgcp::SMALLEST_MAX_RESPONSE), |agent| (agent.same_content, agent.max_response));
         let content = same_content.then(|| self.names.exact(bytes));
         let known = history::Command { id, name: self.names.fold(name), content };
-        let superseded = match self.history.lookup(turn.now, &known) {
+        let superseded = match self.history.lookup_arrived(turn.now, received.origin.arrival, &known) {
             Seen::New { superseded, reused } => {
                 if reused {
                     self.counters.add(Counter::CommandsReused);

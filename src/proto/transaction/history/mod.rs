@@ -253,8 +253,13 @@ impl History {
         (self.t_hist, self.longest_run) = (t_hist, longest_run);
     }
 
-    /// What is known about `command`.
+    /// What is known about `command`, which comes now.
     pub fn lookup(&self, now: Time, command: &Command) -> Seen<'_> {
+        self.lookup_arrived(now, now, command)
+    }
+
+    /// What is known about `command`, which came at `arrived` and may have waited since, behind others of its datagram.
+    pub fn lookup_arrived(&self, now: Time, arrived: Time, command: &Command) -> Seen<'_> {
         let content = stored_content(command.content);
         let (mut superseded, mut reused) = (None, false);
         for (slot, entry) in self.table.chain(command.id) {
@@ -274,7 +279,9 @@ impl History {
                 _ if entry.time + self.t_hist <= now => {}
                 State::Finished | State::Confirmed => match self.confirmed_at(entry) {
                     None => return Seen::Finished { handle, body: self.bodies.get(entry.place, entry.length) },
-                    Some(confirmed) if entry.content != 0 && content != 0 && now.since(confirmed) >= COPIES_WITHIN => reused = true,
+                    Some(confirmed) if entry.content != 0 && content != 0 && arrived.since(confirmed) >= COPIES_WITHIN => {
+                        reused = true;
+                    }
                     Some(_) => return Seen::Confirmed,
                 },
             }

@@ -222,6 +222,8 @@ fn an_agent_that_starts_anew_with_its_old_ids_and_commands_is_served_when_no_cop
     for id in [1, 500] {
         assert_eq!(history.lookup(at(12), &same(id)), Seen::Confirmed, "{id}");
         assert_eq!(history.lookup(at(14), &same(id)), Seen::New { superseded: None, reused: true }, "{id}");
+        // One that came in time and waited behind others of its datagram is a copy (seed 179 of the random worlds).
+        assert_eq!(history.lookup_arrived(at(14), at(12), &same(id)), Seen::Confirmed, "{id}");
         // For agents known by id and name the id is kept for T-HIST.
         assert_eq!(history.lookup(at(14), &by_id(id)), Seen::Confirmed, "{id}");
     }
