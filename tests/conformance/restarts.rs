@@ -296,6 +296,19 @@ fn finals_sent_again_have_the_restart_in_front() {
     }
 }
 
+/// G-RST-03: what cannot be read is 501 as well where the endpoint is out of service, which the agent may not know yet (seed 194 of the
+/// random worlds).
+#[test]
+fn what_is_wrong_at_an_endpoint_out_of_service_is_501() {
+    for layout in LAYOUTS {
+        let mut w = fresh(layout, 10 * MS);
+        w.administer(Administration::Block(w.plan.topology.resolve(b"ds/ds1-2/*", false).unwrap(), BlockHow::Force));
+        w.run_for(100 * MS);
+        assert_eq!(code(&mut w, "CRCX", "ds/ds1-2/1", &["C: A1", "M: recvonly", "X+CRITICAL: 1"]), 501);
+        assert_eq!(code(&mut w, "MDCX", "ds/ds1-2/1", &["C: A1"]), 501);
+    }
+}
+
 /// G-RST-04: what is down at the start is told forced, the rest restart, each in the fewest names.
 #[test]
 fn what_is_down_at_the_start_is_told_forced() {

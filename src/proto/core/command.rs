@@ -109,8 +109,12 @@ impl Core {
                 self.start(turn, received, handle, &command, endpoint);
             }
             Err(refusal) => {
-                let outcome = Outcome::Refused(refused(refusal));
-                let preface = self.preface(verb, endpoint, refusal.code());
+                // Of an endpoint that is out of service nothing else may come before that is told (G-RST-03).
+                let out = endpoint
+                    .filter(|_| !matches!(verb, Some(Verb::Auep | Verb::Aucx)))
+                    .and_then(|endpoint| mgcp::in_service(&self.calls, endpoint).err());
+                let outcome = Outcome::Refused(out.unwrap_or(refused(refusal)));
+                let preface = self.preface(verb, endpoint, outcome.code());
                 self.respond(turn, Final { received, handle: Some(handle), id, preface, outcome: &outcome });
                 self.finish(message);
             }
