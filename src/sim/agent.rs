@@ -2,8 +2,8 @@
 //! wildcards, pairs, several messages in a datagram, repeats, confirmations and rubbish. It repeats as RFC 3435 asks, answers the
 //! gateway's commands, and checks that each response makes sense for its command.
 
+use super::actor::{Actor, Mail, Outbound};
 use super::reply::Reply;
-use super::world::{Actor, Mail, Outbound};
 use crate::proto::base::{Rng, Time};
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};
@@ -18,6 +18,8 @@ const T_MAX: Duration = Duration::from_secs(20);
 pub struct RandomPlan {
     /// Its address.
     pub address: IpAddr,
+    /// Other addresses of its: machines that take over from each other, and answer what comes to them.
+    pub others: Vec<IpAddr>,
     /// The T1s it uses, by their unit numbers.
     pub spans: Vec<u32>,
     /// Channels of each T1 it uses, so that commands meet.
@@ -55,6 +57,8 @@ struct Transaction {
     call: String,
     second: Option<String>,
     message: Vec<u8>,
+    /// The machine that sends it.
+    from: IpAddr,
     first_sent: Time,
     next: Time,
     timer: Duration,
@@ -71,6 +75,8 @@ struct Connection {
 pub struct RandomAgent {
     plan: RandomPlan,
     rng: Rng,
+    /// The machine that sends new commands.
+    active: IpAddr,
     next_id: u32,
     outstanding: BTreeMap<u32, Transaction>,
     /// Finals by transaction, to compare repeats with.
@@ -91,6 +97,7 @@ impl RandomAgent {
     pub fn new(plan: RandomPlan, now: Time, mut rng: Rng) -> RandomAgent {
         let next_id = 1 + rng.below(900_000_000) as u32;
         RandomAgent {
+            active: plan.address,
             plan,
             rng,
             next_id,
@@ -231,7 +238,17 @@ impl RandomAgent {
         }
         let timer = 200 * MS;
         let message = text.into_bytes();
-        let transaction = Transaction { kind, endpoint, call, second, message: message.clone(), first_sent: now, next: now + timer, timer };
+        let transaction = Transaction {
+            kind,
+            endpoint,
+            call,
+            second,
+            message: message.clone(),
+            from: self.active,
+            first_sent: now,
+            next: now + timer,
+            timer,
+        };
         self.outstanding.insert(id, transaction);
         message
     }
@@ -252,14 +269,18 @@ impl RandomAgent {
         lines
     }
 
-    fn source(&mut self) -> SocketAddr {
+    fn send(&mut self, from: IpAddr, bytes: Vec<u8>, out: &mut Vec<Outbound>) {
         let port = if self.rng.chance(100_000) { 40_000 + self.rng.below(3) as u16 } else { 2727 };
-        SocketAddr::new(self.plan.address, port)
+        out.push(Outbound { from: SocketAddr::new(from, port), local: 0, bytes });
     }
 
-    fn send(&mut self, bytes: Vec<u8>, out: &mut Vec<Outbound>) {
-        let from = self.source();
-        out.push(Outbound { from, local: 0, bytes });
+    /// Another machine goes on, now and then: it knows all the calls, and takes its ids from the same numbers.
+    fn fail_over(&mut self) {
+        if !self.plan.others.is_empty() && self.rng.chance(10_000) {
+            let mut all = self.plan.others.clone();
+            all.push(self.plan.address);
+            self.active = *self.pick(&all);
+        }
     }
 
     fn response(&mut self, now: Time, code: u16, reply: &Reply, out: &mut Vec<Outbound>) {
@@ -272,7 +293,8 @@ impl RandomAgent {
             return;
         }
         if reply.get("K").is_some() {
-            self.send(format!("000 {}\r\n", reply.id).into_bytes(), out);
+            let from = self.active;
+            self.send(from, format!("000 {}\r\n", reply.id).into_bytes(), out);
         }
         if let Some(first) = self.finals.get(&reply.id) {
             let (first, again) = (String::from_utf8_lossy(first), String::from_utf8_lossy(&reply.bytes));
@@ -356,7 +378,7 @@ fn confirmed(ids: &mut Vec<u32>) -> String {
 
 impl Actor for RandomAgent {
     fn owns(&self, address: IpAddr) -> bool {
-        address == self.plan.address
+        address == self.plan.address || self.plan.others.contains(&address)
     }
 
     fn handle(&mut self, now: Time, mail: &Mail, out: &mut Vec<Outbound>) {
@@ -385,24 +407,25 @@ impl Actor for RandomAgent {
             }
             transaction.timer = (transaction.timer * 2).min(4000 * MS);
             transaction.next = now + transaction.timer;
-            let bytes = transaction.message.clone();
-            self.send(bytes, out);
+            let (from, bytes) = (transaction.from, transaction.message.clone());
+            self.send(from, bytes, out);
         }
         if self.winding_down || now < self.next_start {
             return;
         }
-        let pause = self.plan.pause;
+        self.fail_over();
+        let (from, pause) = (self.active, self.plan.pause);
         self.next_start = now + self.rng.duration(Duration::ZERO, pause * 2);
         let count = if self.rng.chance(150_000) { 2 + self.rng.below(4) as usize } else { 1 };
         let room = self.plan.window.saturating_sub(self.outstanding.len());
         let messages: Vec<Vec<u8>> = (0..count.min(room)).map(|_| self.command(now)).collect();
         if !messages.is_empty() {
-            self.send(messages.join(&b".\r\n"[..]), out);
+            self.send(from, messages.join(&b".\r\n"[..]), out);
         }
         if self.rng.chance(20_000) {
             let rubbish = ["200 77 OK\r\n", "000 5\r\n", "CRCX\r\n", "\u{1}\u{2}", "200 1 OK\r\n.\r\n.\r\nAUEP\r\n"];
             let bytes = self.pick(&rubbish).as_bytes().to_vec();
-            self.send(bytes, out);
+            self.send(from, bytes, out);
         }
     }
 

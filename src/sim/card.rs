@@ -1,9 +1,12 @@
 //! A card that is watched: the simulated card, and how many connections it has open.
 
-use crate::proto::base::{EndpointIndex, Time};
+use crate::proto::base::{CoreId, EndpointIndex, Rng, Time};
 use crate::proto::package::EventId;
-use crate::proto::trunk::{Answer, Card, CardFault, CardOrder, Hook, Indication, LineOrder, Media, MediaAddress, MediaReport, SimCard};
+use crate::proto::plan::Plan;
+use crate::proto::trunk::{Answer, Card, CardFault, CardOrder, Facility, Hook, Indication, LineOrder, Media, MediaAddress, MediaReport};
+use crate::proto::trunk::{SimCard, SimulatedPlan};
 use std::collections::HashSet;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 
 /// What a watched card has open: the slots of its connections, opening ones included.
@@ -99,4 +102,48 @@ impl Card for WatchedCard {
     fn operate(&mut self, now: Time, order: &CardOrder) -> Result<(), &'static str> {
         self.card.operate(now, order)
     }
+}
+
+/// The simulated card of one core: the spans it owns; the lead core's sees the T3s.
+pub(super) fn card(plan: &Plan, core: CoreId, seed: u64) -> SimCard {
+    let owned: Vec<_> = plan.owned_spans(core).map(|span| span.range).collect();
+    let carried = |facility: &Facility| match facility {
+        Facility::T3(_) => core == plan.lead(),
+        Facility::Span(_) => owned.contains(&plan.topology.endpoints_of(*facility)),
+    };
+    let facilities: Vec<Facility> = plan.topology.facilities().filter(carried).collect();
+    let part = (plan.ordinal(core).unwrap_or(0) as u32, (plan.owners.len() + plan.gateways.len()) as u32);
+    SimCard::new(&SimulatedPlan {
+        topology: &plan.topology,
+        kinds: &plan.kinds(),
+        facilities: &facilities,
+        address: IpAddr::from([192, 0, 2, 20]),
+        ports: 16384..=49151,
+        part,
+        connections: plan.limits.connections,
+        seed,
+    })
+}
+
+/// The cards of the H.248 gateways that `core` runs.
+pub(super) fn gateway_cards(plan: &Plan, core: CoreId, rng: &mut Rng) -> Vec<Box<dyn Card + Send>> {
+    let here = plan.gateways.iter().enumerate().filter(|(_, gateway)| gateway.core == core);
+    here.map(|(place, gateway)| {
+        let owned: Vec<_> = plan.gateway_spans(place as u8).map(|span| span.range).collect();
+        let carried = |facility: &Facility| matches!(facility, Facility::Span(_)) && owned.contains(&plan.topology.endpoints_of(*facility));
+        let facilities: Vec<Facility> = plan.topology.facilities().filter(carried).collect();
+        let part = ((plan.owners.len() + place) as u32, (plan.owners.len() + plan.gateways.len()) as u32);
+        let card = SimCard::new(&SimulatedPlan {
+            topology: &plan.topology,
+            kinds: &plan.kinds(),
+            facilities: &facilities,
+            address: IpAddr::from([192, 0, 2, 20]),
+            ports: 16384..=49151,
+            part,
+            connections: gateway.connections,
+            seed: rng.next(),
+        });
+        Box::new(card) as Box<dyn Card + Send>
+    })
+    .collect()
 }

@@ -5,7 +5,7 @@
 
 use super::reply::Reply;
 use super::told::Told;
-use crate::proto::base::{AgentId, CoreId, EndpointIndex, Time};
+use crate::proto::base::{CoreId, EndpointIndex, Time};
 use crate::proto::codec::mgcp::{CommandLine, Verb};
 use crate::proto::codec::peek::{self, Peek};
 use crate::proto::plan::{Plan, Settings};
@@ -127,6 +127,10 @@ impl Journal {
             return;
         }
         self.event += 1;
+        if self.settings.agent_at(from.ip()).is_none() {
+            // A stranger's: nothing comes of it.
+            return;
+        }
         let datagram = self.event;
         let mut fresh = Vec::new();
         let mut all_fresh = true;
@@ -169,7 +173,7 @@ impl Journal {
             return;
         }
         self.event += 1;
-        let agent = self.settings.agent_at(to.ip()).unwrap_or(AgentId(0));
+        let agent = self.settings.agent_at(to.ip()).unwrap_or_else(|| panic!("a datagram to {to}, who is no agent"));
         let largest = self.settings.agent(agent).map_or(4000, |agent| agent.max_response);
         let forms = self.settings.agent(agent).map_or_else(Default::default, |agent| agent.forms);
         let replies = Reply::all(bytes);

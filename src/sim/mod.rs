@@ -10,19 +10,29 @@
 //!
 //! Not here: sockets, threads, clocks (`host` has them), and what the checks mean (RFC 3435; each check names its requirement).
 
+mod actor;
 mod agent;
 mod card;
 mod frames;
+mod hostile;
+mod inspect;
 mod journal;
 mod layout;
 mod reply;
+mod script;
+mod setup;
 mod told;
+mod unchanged;
+mod wires;
 mod world;
 
+pub use actor::{Actor, Mail, Outbound};
 pub use agent::{RandomAgent, RandomPlan};
 pub use card::CardWatch;
 pub use frames::{FrameTable, SimDatagram};
+pub use hostile::Stranger;
 pub use journal::Journal;
 pub use layout::{Layout, plan, settings};
 pub use reply::Reply;
-pub use world::{Actor, Faults, Mail, Outbound, Setup, World};
+pub use setup::{Faults, Setup};
+pub use world::World;

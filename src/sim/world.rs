@@ -1,16 +1,20 @@
 //! The world: cores, rings, links, agents, and the one heap of events that moves them.
 
-use super::card::{CardWatch, WatchedCard};
+use super::actor::{Actor, Mail, Outbound};
+use super::card::{CardWatch, WatchedCard, card, gateway_cards};
 use super::frames::FrameTable;
 use super::journal::Journal;
-use super::layout::{self, Layout};
+use super::layout;
 use super::reply::Reply;
-use crate::proto::base::{CoreId, Counter, Counters, EndpointIndex, FrameRef, Rng, Time};
-use crate::proto::core::{Administration, Answer, Ask, Boot, Core, Envelope, Origin, Outside, Request, StateFilter, Turn};
+use super::setup::{Faults, Setup};
+use super::unchanged::Before;
+use super::wires::{Entry, Event, Out, Ring, Wires};
+use crate::proto::base::{CoreId, Counters, EndpointIndex, Rng, Time};
+use crate::proto::core::{Administration, Answer, Ask, Boot, Core, Origin, Request, StateFilter, Turn};
 use crate::proto::endpoint::Announcement as Told;
 use crate::proto::package::{find_item, find_package};
 use crate::proto::plan::{Plan, Settings};
-use crate::proto::trunk::{Card, CardOrder, EventText, Facility, FacilityKind, FacilityPlan, SimCard, SimulatedPlan};
+use crate::proto::trunk::{CardOrder, EventText};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -23,308 +27,6 @@ const US: Duration = Duration::from_micros(1);
 /// Turns in a row in which a core said it must be called at once and did nothing: it would spin for ever.
 const SPINS_MAX: u32 = 20_000;
 
-/// What a world starts from.
-#[derive(Clone, Debug)]
-pub struct Setup {
-    /// The cores.
-    pub layout: Layout,
-    /// Decides everything.
-    pub seed: u64,
-    /// The trunks.
-    pub facilities: Vec<FacilityPlan>,
-    /// Frames of a core to receive into, beside those that may stay in hand.
-    pub frames: u32,
-    /// Whether the restart is over, and all commands of the gateway to agents without an actor are answered with success.
-    pub told: bool,
-    /// How a failed run is repeated.
-    pub replay: String,
-}
-
-impl Setup {
-    /// Eight T1s, restarts told.
-    pub fn new(layout: Layout, seed: u64) -> Setup {
-        let t1 = |unit| FacilityPlan { kind: FacilityKind::T1, unit, common_channel: false };
-        let replay = format!("TOLLGATE_SEED={seed} cargo test --test sim");
-        Setup { layout, seed, facilities: (1..=8).map(t1).collect(), frames: 256, told: true, replay }
-    }
-}
-
-/// What goes wrong, and how long things take. Rates are in parts per million.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Faults {
-    /// Shortest time on a link between agents and gateway.
-    pub link_min: Duration,
-    /// Longest; datagrams overtake each other when it differs.
-    pub link_max: Duration,
-    /// A datagram is lost, and begins a burst of losses.
-    pub loss: u32,
-    /// Longest burst, in datagrams.
-    pub burst: u32,
-    /// A datagram comes twice.
-    pub duplicate: u32,
-    /// Longest time an envelope takes between cores.
-    pub ring_max: Duration,
-    /// Envelopes a ring holds.
-    pub ring_capacity: usize,
-    /// A ring says it is full though it is not.
-    pub ring_full: u32,
-    /// Transmit frames of a core.
-    pub transmit_slots: usize,
-    /// Longest time a transmit frame is in use.
-    pub transmit_max: Duration,
-    /// A datagram comes to another core than its home's.
-    pub missteer: u32,
-}
-
-impl Faults {
-    /// Nothing goes wrong, links take half a millisecond.
-    pub fn none() -> Faults {
-        Faults {
-            link_min: MS / 2,
-            link_max: MS / 2,
-            loss: 0,
-            burst: 0,
-            duplicate: 0,
-            ring_max: 20 * US,
-            ring_capacity: 1024,
-            ring_full: 0,
-            transmit_slots: 1024,
-            transmit_max: 20 * US,
-            missteer: 500_000,
-        }
-    }
-}
-
-/// A datagram that reached an agent without an [`Actor`].
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Mail {
-    /// When.
-    pub at: Time,
-    /// To which address.
-    pub to: SocketAddr,
-    /// From which listen address.
-    pub local: u8,
-    /// It.
-    pub bytes: Vec<u8>,
-}
-
-/// A datagram an agent sends.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Outbound {
-    /// From which address.
-    pub from: SocketAddr,
-    /// To which listen address of the gateway.
-    pub local: u8,
-    /// It.
-    pub bytes: Vec<u8>,
-}
-
-/// An agent that acts by itself.
-pub trait Actor {
-    /// Whether datagrams to this address are its.
-    fn owns(&self, address: IpAddr) -> bool;
-
-    /// Takes a datagram.
-    fn handle(&mut self, now: Time, mail: &Mail, out: &mut Vec<Outbound>);
-
-    /// Does what is due.
-    fn poll(&mut self, now: Time, out: &mut Vec<Outbound>);
-
-    /// When to poll again.
-    fn deadline(&self) -> Time;
-
-    /// No new transactions from now on.
-    fn wind_down(&mut self, now: Time);
-
-    /// Whether every transaction has ended and it wants nothing more.
-    fn is_done(&self) -> bool;
-
-    /// What it waits for, for a message.
-    fn pending(&self) -> String;
-
-    /// What became of its commands, for a message.
-    fn summary(&self) -> String;
-}
-
-enum Event {
-    /// A datagram reaches a core's socket.
-    ToCore(CoreId, SocketAddr, u8, Vec<u8>),
-    /// A datagram reaches an agent.
-    ToAgent(Mail),
-    /// A core's turn.
-    Turn(CoreId),
-    /// An agent's timer.
-    Poll(usize),
-}
-
-struct Entry {
-    at: Time,
-    sequence: u64,
-    event: Event,
-}
-
-impl PartialEq for Entry {
-    fn eq(&self, other: &Entry) -> bool {
-        (self.at, self.sequence) == (other.at, other.sequence)
-    }
-}
-
-impl Eq for Entry {}
-
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Entry) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Entry {
-    fn cmp(&self, other: &Entry) -> std::cmp::Ordering {
-        (self.at, self.sequence).cmp(&(other.at, other.sequence))
-    }
-}
-
-#[derive(Default)]
-struct Ring {
-    queue: VecDeque<(Time, Envelope)>,
-    last: Time,
-}
-
-/// Everything around the cores that a core can reach.
-struct Wires {
-    heap: BinaryHeap<Reverse<Entry>>,
-    sequence: u64,
-    rng: Rng,
-    faults: Faults,
-    cores: usize,
-    /// `from * cores + to`.
-    rings: Vec<Ring>,
-    /// When each core has its next turn.
-    turns: Vec<Time>,
-    stalled_until: Vec<Time>,
-    stalled_since: Vec<Time>,
-    /// When each core's transmit frames are free again.
-    transmitting: Vec<Vec<Time>>,
-    /// Datagrams still to be lost in the present burst.
-    burst: u32,
-    /// Links that pass nothing: agents' addresses.
-    partitioned: Vec<IpAddr>,
-    journal: Option<Journal>,
-    digest: u64,
-    /// What the present turn of a core did.
-    active: bool,
-}
-
-impl Wires {
-    fn push(&mut self, at: Time, event: Event) {
-        self.sequence += 1;
-        self.heap.push(Reverse(Entry { at, sequence: self.sequence, event }));
-    }
-
-    fn fold(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.digest = (self.digest ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        }
-    }
-
-    /// Lets `core` have a turn not later than `at`, or when it is not stalled any more.
-    fn turn_at(&mut self, core: CoreId, at: Time) {
-        let place = usize::from(core.0);
-        let at = at.max(self.stalled_until[place]);
-        if at < self.turns[place] {
-            self.turns[place] = at;
-            self.push(at, Event::Turn(core));
-        }
-    }
-
-    /// When a datagram sent now arrives: nothing when it is lost, twice when duplicated.
-    fn cross_link(&mut self, now: Time, agent: IpAddr) -> Vec<Time> {
-        let Faults { link_min, link_max, loss, burst, duplicate, .. } = self.faults;
-        if self.partitioned.contains(&agent) {
-            return Vec::new();
-        }
-        if self.burst > 0 {
-            self.burst -= 1;
-            return Vec::new();
-        }
-        if self.rng.chance(loss) {
-            self.burst = self.rng.below(u64::from(burst) + 1) as u32;
-            return Vec::new();
-        }
-        let copies = 1 + usize::from(self.rng.chance(duplicate));
-        (0..copies).map(|_| now + self.rng.duration(link_min, link_max)).collect()
-    }
-}
-
-/// A core's way out, for one turn.
-struct Out<'a> {
-    core: CoreId,
-    now: Time,
-    wires: &'a mut Wires,
-    frames: &'a FrameTable,
-    /// The largest datagram it can send.
-    size: usize,
-}
-
-impl Outside for Out<'_> {
-    fn transmit(&mut self, to: SocketAddr, local: u8, write: impl FnOnce(&mut [u8]) -> usize) -> bool {
-        let now = self.now;
-        let wires = &mut *self.wires;
-        wires.active = true;
-        let in_use = &mut wires.transmitting[usize::from(self.core.0)];
-        in_use.retain(|&until| until > now);
-        if in_use.len() >= wires.faults.transmit_slots {
-            if let Some(journal) = &mut wires.journal {
-                journal.in_order = false;
-            }
-            return false;
-        }
-        in_use.push(now + wires.rng.duration(US, wires.faults.transmit_max));
-        let mut buffer = vec![0xaa; self.size];
-        let length = write(&mut buffer);
-        assert!(length > 0, "an empty datagram");
-        buffer.truncate(length);
-        wires.fold(&buffer);
-        if let Some(journal) = &mut wires.journal {
-            journal.sent(self.core, self.now, (to, local), &buffer);
-        }
-        for at in wires.cross_link(now, to.ip()) {
-            wires.push(at, Event::ToAgent(Mail { at, to, local, bytes: buffer.clone() }));
-        }
-        true
-    }
-
-    fn forward(&mut self, to: CoreId, envelope: Envelope) -> bool {
-        assert_ne!(to, self.core, "a core has no ring to itself");
-        let wires = &mut *self.wires;
-        wires.active = true;
-        let injected = wires.rng.chance(wires.faults.ring_full);
-        let delay = wires.rng.duration(Duration::ZERO, wires.faults.ring_max);
-        let ring = &mut wires.rings[usize::from(self.core.0) * wires.cores + usize::from(to.0)];
-        if injected || ring.queue.len() >= wires.faults.ring_capacity {
-            return false;
-        }
-        ring.last = ring.last.max(self.now + delay);
-        ring.queue.push_back((ring.last, envelope));
-        let at = ring.last;
-        wires.turn_at(to, at);
-        true
-    }
-
-    fn release(&mut self, frame: FrameRef) {
-        self.wires.active = true;
-        self.frames.release(self.core, frame);
-    }
-
-    fn keep(&mut self, message: &[u8], origin: Origin) -> Option<FrameRef> {
-        self.frames.keep(self.core, message, origin)
-    }
-
-    fn silence(&self, core: CoreId, now: Time) -> Duration {
-        let place = usize::from(core.0);
-        if now < self.wires.stalled_until[place] { now.since(self.wires.stalled_since[place]) } else { Duration::ZERO }
-    }
-}
-
 struct Arrival {
     from: SocketAddr,
     local: u8,
@@ -332,10 +34,10 @@ struct Arrival {
     bytes: Vec<u8>,
 }
 
-struct Node {
-    core: Core,
-    counters: Arc<Counters>,
-    watch: CardWatch,
+pub(super) struct Node {
+    pub(super) core: Core,
+    pub(super) counters: Arc<Counters>,
+    pub(super) watch: CardWatch,
     /// Datagrams that arrived and were not read yet.
     socket: VecDeque<Arrival>,
     spins: u32,
@@ -347,21 +49,21 @@ pub struct World {
     pub now: Time,
     /// The plan of the gateway.
     pub plan: Arc<Plan>,
-    settings: Arc<Settings>,
-    setup: Setup,
-    nodes: Vec<Node>,
-    frames: FrameTable,
-    wires: Wires,
-    agents: Vec<Box<dyn Actor>>,
+    pub(super) settings: Arc<Settings>,
+    pub(super) setup: Setup,
+    pub(super) nodes: Vec<Node>,
+    pub(super) frames: FrameTable,
+    pub(super) wires: Wires,
+    pub(super) agents: Vec<Box<dyn Actor>>,
     /// When each is polled next.
-    polls: Vec<Time>,
-    mail: Vec<Mail>,
+    pub(super) polls: Vec<Time>,
+    pub(super) mail: Vec<Mail>,
     /// The responses in it, by transaction.
-    replies: HashMap<u32, Vec<Reply>>,
-    answers_own: bool,
-    receivers: Vec<CoreId>,
-    next_id: u32,
-    steps: u64,
+    pub(super) replies: HashMap<u32, Vec<Reply>>,
+    pub(super) answers_own: bool,
+    pub(super) receivers: Vec<CoreId>,
+    pub(super) next_id: u32,
+    pub(super) steps: u64,
 }
 
 impl World {
@@ -604,53 +306,6 @@ impl World {
         Some(self.plan.home(local)).filter(|home| self.receivers.contains(home)).unwrap_or(any)
     }
 
-    /// Sends one command of the agent at 192.0.2.1:2727 with a fresh transaction id: the id. `parameters` are lines without their ends.
-    pub fn command(&mut self, verb: &str, local: &str, parameters: &[&str]) -> u32 {
-        self.next_id += 1;
-        let id = self.next_id;
-        self.send_from(agent(), 0, &compose(verb, id, local, parameters));
-        id
-    }
-
-    /// Sends a command and waits for its final, at most 60 s.
-    ///
-    /// # Panics
-    /// When none comes.
-    pub fn ask(&mut self, verb: &str, local: &str, parameters: &[&str]) -> Reply {
-        let id = self.command(verb, local, parameters);
-        self.final_of(id)
-    }
-
-    /// Waits for the final of a transaction, at most 60 s.
-    ///
-    /// # Panics
-    /// When none comes.
-    pub fn final_of(&mut self, id: u32) -> Reply {
-        let end = self.now + Duration::from_secs(60);
-        loop {
-            if let Some(reply) = self.replies.get(&id).and_then(|replies| replies.iter().find(|reply| reply.is_final())) {
-                return reply.clone();
-            }
-            assert!(self.step_until(end), "no final for {id}; mail: {:?}", self.mail);
-        }
-    }
-
-    /// Every response to a transaction so far, in order.
-    pub fn replies_to(&self, id: u32) -> Vec<Reply> {
-        self.replies.get(&id).cloned().unwrap_or_default()
-    }
-
-    /// What came to agents without an actor.
-    pub fn mail(&self) -> &[Mail] {
-        &self.mail
-    }
-
-    /// Takes it away.
-    pub fn take_mail(&mut self) -> Vec<Mail> {
-        self.replies.clear();
-        std::mem::take(&mut self.mail)
-    }
-
     /// Lets `time` pass.
     pub fn run_for(&mut self, time: Duration) {
         let end = self.now + time;
@@ -671,7 +326,7 @@ impl World {
     }
 
     /// The next event, if it lies before `end`; else the time is `end`.
-    fn step_until(&mut self, end: Time) -> bool {
+    pub(super) fn step_until(&mut self, end: Time) -> bool {
         match self.wires.heap.peek() {
             Some(Reverse(entry)) if entry.at <= end => {}
             _ => {
@@ -745,7 +400,7 @@ impl World {
         self.wires.active = false;
         let (now, cores) = (self.now, self.wires.cores);
         let size = usize::from(self.plan.limits.datagram) + 200;
-        let World { nodes, wires, frames, .. } = self;
+        let World { nodes, wires, frames, plan, .. } = self;
         let node = &mut nodes[place];
         let offset = wires.rng.below(cores as u64) as usize;
         for from in (0..cores).map(|n| (n + offset) % cores) {
@@ -759,14 +414,25 @@ impl World {
         }
         for _ in 0..if node.core.is_pressed(now) { 0 } else { 32 } {
             let Some(Arrival { from, local, at, bytes }) = node.socket.front() else { break };
-            let Some(frame) = frames.hold(core, bytes, Origin { from: *from, local: *local, arrival: *at }) else { break };
+            let origin = Origin { from: *from, local: *local, arrival: *at };
+            let Some(frame) = frames.hold(core, bytes, origin) else { break };
             if let Some(journal) = &mut wires.journal {
                 journal.received((*from, *local), bytes);
             }
             wires.active = true;
-            node.socket.pop_front();
+            let bytes = node.socket.pop_front().map(|arrival| arrival.bytes).unwrap_or_default();
+            let journal = wires.journal.take();
             let mut out = Out { core, now, wires, frames, size };
-            node.core.handle_datagram(&mut Turn { now, frames, out: &mut out }, frame);
+            let mut turn = Turn { now, frames, out: &mut out };
+            let before =
+                journal.as_ref().and_then(|journal| Before::of(plan, journal, &mut node.core, &mut turn, origin.from.ip(), &bytes));
+            turn.out.wires.journal = journal;
+            node.core.handle_datagram(&mut turn, frame);
+            let journal = turn.out.wires.journal.take();
+            if let (Some(before), Some(journal)) = (before, &journal) {
+                before.check(journal, &mut node.core, &mut turn);
+            }
+            turn.out.wires.journal = journal;
         }
         let mut out = Out { core, now, wires, frames, size };
         node.core.handle_time(&mut Turn { now, frames, out: &mut out });
@@ -782,86 +448,6 @@ impl World {
             self.wires.turn_at(core, next.max(now + pause));
         }
     }
-
-    /// A counter, over all cores.
-    pub fn counter(&self, counter: Counter) -> u64 {
-        self.nodes.iter().map(|node| node.counters.get(counter)).sum()
-    }
-
-    /// Connections as the cores have them: identifier, endpoint.
-    ///
-    /// # Panics
-    /// When one is pending.
-    pub fn connections(&mut self) -> Vec<(String, EndpointIndex)> {
-        let mut list = Vec::new();
-        for core in self.plan.owners.clone() {
-            let all = self.plan.topology.select_all();
-            let Answer::Connections(views) = self.ask_core(core, Ask::Connections(all)) else { panic!("a core does not answer") };
-            for view in views {
-                assert!(!view.connection.pending, "connection {} is still pending", view.connection.id.hex());
-                list.push((view.connection.id.hex().to_string(), view.connection.endpoint));
-            }
-        }
-        list
-    }
-
-    /// Responses the cores remember.
-    pub fn remembered(&mut self) -> usize {
-        let entries = |world: &mut World, core| match world.ask_core(CoreId(core), Ask::Transactions) {
-            Answer::Transactions(view) => view.history.entries,
-            _ => 0,
-        };
-        (0..self.plan.cores).map(|core| entries(self, core)).sum()
-    }
-
-    /// Answers all commands of the gateway to agents without an actor with success from now on, or none.
-    pub fn answer_own(&mut self, answers: bool) {
-        self.answers_own = answers;
-    }
-
-    /// Media resources the cards have given out.
-    pub fn media_open(&self) -> usize {
-        self.nodes.iter().map(|node| node.watch.open()).sum()
-    }
-
-    /// Everything that must hold when all transactions have ended: frames are back, no core has work left, connections are those the
-    /// agents were told of, the cards have as many open.
-    ///
-    /// # Panics
-    /// When something does not hold.
-    pub fn check_quiet(&mut self) {
-        assert_eq!(self.frames.held(), 0, "frames still held: {:?}", self.frames.held_lines());
-        for core in 0..self.plan.cores {
-            let Answer::Core(view) = self.ask_core(CoreId(core), Ask::Core) else { panic!("a core does not answer") };
-            assert_eq!((view.waiting, view.datagrams, view.frames), (0, 0, 0), "core {core} has work left: {view:?}");
-            assert_eq!(view.texts.1, 0, "core {core} keeps room for nobody: {view:?}");
-            let Answer::Transactions(view) = self.ask_core(CoreId(core), Ask::Transactions) else { panic!("a core does not answer") };
-            assert_eq!(view.history.running, 0, "core {core} still runs transactions: {view:?}");
-        }
-        let present = self.connections();
-        assert_eq!(self.media_open(), present.len(), "media open on the cards against connections");
-        if let Some(journal) = &self.wires.journal {
-            journal.check_connections(&present);
-        }
-    }
-
-    /// The facility of a span, by its name.
-    ///
-    /// # Panics
-    /// When there is none.
-    pub fn facility(&self, name: &str) -> Facility {
-        self.plan.topology.lookup_facility(name.as_bytes()).expect("a facility")
-    }
-
-    /// One number for all that happened so far.
-    pub fn digest(&self) -> u64 {
-        self.wires.digest ^ self.steps.rotate_left(32) ^ self.now.0
-    }
-
-    /// Events so far.
-    pub fn steps(&self) -> u64 {
-        self.steps
-    }
 }
 
 impl Drop for World {
@@ -872,64 +458,4 @@ impl Drop for World {
             eprintln!("repeat with: {replay}");
         }
     }
-}
-
-/// The address scripted commands come from.
-fn agent() -> SocketAddr {
-    SocketAddr::from(([192, 0, 2, 1], 2727))
-}
-
-/// A command as bytes. An empty parameter begins the session description.
-fn compose(verb: &str, id: u32, local: &str, parameters: &[&str]) -> Vec<u8> {
-    let name = if local.contains('@') { local.to_owned() } else { format!("{local}@tgw.example.net") };
-    let mut text = format!("{verb} {id} {name} MGCP 1.0\r\n");
-    for line in parameters {
-        text.push_str(line);
-        text.push_str("\r\n");
-    }
-    text.into_bytes()
-}
-
-/// The simulated card of one core: the spans it owns; the lead core's sees the T3s.
-/// The cards of the H.248 gateways that `core` runs.
-fn gateway_cards(plan: &Plan, core: CoreId, rng: &mut Rng) -> Vec<Box<dyn Card + Send>> {
-    let here = plan.gateways.iter().enumerate().filter(|(_, gateway)| gateway.core == core);
-    here.map(|(place, gateway)| {
-        let owned: Vec<_> = plan.gateway_spans(place as u8).map(|span| span.range).collect();
-        let carried = |facility: &Facility| matches!(facility, Facility::Span(_)) && owned.contains(&plan.topology.endpoints_of(*facility));
-        let facilities: Vec<Facility> = plan.topology.facilities().filter(carried).collect();
-        let part = ((plan.owners.len() + place) as u32, (plan.owners.len() + plan.gateways.len()) as u32);
-        let card = SimCard::new(&SimulatedPlan {
-            topology: &plan.topology,
-            kinds: &plan.kinds(),
-            facilities: &facilities,
-            address: IpAddr::from([192, 0, 2, 20]),
-            ports: 16384..=49151,
-            part,
-            connections: gateway.connections,
-            seed: rng.next(),
-        });
-        Box::new(card) as Box<dyn Card + Send>
-    })
-    .collect()
-}
-
-fn card(plan: &Plan, core: CoreId, seed: u64) -> SimCard {
-    let owned: Vec<_> = plan.owned_spans(core).map(|span| span.range).collect();
-    let carried = |facility: &Facility| match facility {
-        Facility::T3(_) => core == plan.lead(),
-        Facility::Span(_) => owned.contains(&plan.topology.endpoints_of(*facility)),
-    };
-    let facilities: Vec<Facility> = plan.topology.facilities().filter(carried).collect();
-    let part = (plan.ordinal(core).unwrap_or(0) as u32, (plan.owners.len() + plan.gateways.len()) as u32);
-    SimCard::new(&SimulatedPlan {
-        topology: &plan.topology,
-        kinds: &plan.kinds(),
-        facilities: &facilities,
-        address: IpAddr::from([192, 0, 2, 20]),
-        ports: 16384..=49151,
-        part,
-        connections: plan.limits.connections,
-        seed,
-    })
 }

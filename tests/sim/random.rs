@@ -1,5 +1,6 @@
-//! Random worlds: every layout, agents that meet on the same endpoints, links that lose, duplicate and reorder, cards that are slow,
-//! lines that fail, cores that stall. First everything may go wrong and nothing wrong may happen; then the links are healed and
+//! Random worlds: every layout, agents that meet on the same endpoints, of several machines that take over from each other and whose
+//! addresses in the DNS change, strangers, links that lose, duplicate, reorder and part, cards that are slow, lines that fail, cores that
+//! stall. First everything may go wrong and nothing wrong may happen; then the links are healed and
 //! everything must come to its end.
 //!
 //! `TOLLGATE_SEED=n` runs one seed, `TOLLGATE_SEEDS=n` so many.
@@ -11,7 +12,7 @@ use tollgate::proto::base::{CoreId, EndpointIndex, Rng};
 use tollgate::proto::core::Administration;
 use tollgate::proto::restart::BlockHow;
 use tollgate::proto::trunk::{CardOrder, Defect};
-use tollgate::sim::{Faults, Layout, RandomAgent, RandomPlan, Setup, World};
+use tollgate::sim::{Faults, Layout, RandomAgent, RandomPlan, Setup, Stranger, World};
 
 /// What goes wrong beyond the network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,6 +41,8 @@ fn run(seed: u64) -> u64 {
     let told = rng.below(3) > 0;
     let replay = format!("TOLLGATE_SEED={seed} cargo test --test sim random ({trouble:?})");
     let small = rng.below(4) == 0;
+    let mut more = Rng::new(seed).fork("more");
+    let pairs = more.below(2) == 0;
     let mut w = World::new(Setup { told, replay, ..Setup::new(layout, seed) }, |plan, settings| {
         plan.limits.own_commands = 2048;
         plan.limits.slice = [3, 16, 200][rng.below(3) as usize];
@@ -52,11 +55,15 @@ fn run(seed: u64) -> u64 {
         }
         settings.agents[1].refuse_while_restarting = rng.below(2) == 0;
         settings.agents[0].same_content = rng.below(4) == 0;
+        if pairs {
+            (0..2).for_each(|place| settings.agents[place].addresses.extend(machines(place)[1..].iter().copied()));
+        }
     });
     w.journal().in_order &= !small;
     for place in 0..1 + rng.below(2) as u8 {
         let agent = RandomPlan {
             address: IpAddr::from([192, 0, 2, 1 + place]),
+            others: if pairs { machines(place.into())[1..].to_vec() } else { Vec::new() },
             spans: vec![1, 2, 3 + u32::from(place)],
             channels: 1 + rng.below(6) as u32,
             window: 1 + rng.below(30) as usize,
@@ -66,15 +73,22 @@ fn run(seed: u64) -> u64 {
         };
         w.add_agent(Box::new(RandomAgent::new(agent, w.now, rng.fork("agent"))));
     }
+    if more.below(2) == 0 {
+        let address = IpAddr::from([198, 51, 100, 7]);
+        w.add_agent(Box::new(Stranger::new(address, w.now, more.fork("stranger"))));
+    }
     // Safety: everything may go wrong.
     for _ in 0..1 + rng.below(4) {
         w.set_faults(faults(&mut rng, trouble));
         for _ in 0..2 + rng.below(10) {
             disturb(&mut w, &mut rng, trouble);
+            if pairs {
+                disturb_pairs(&mut w, &mut more);
+            }
             w.run_for(rng.duration(Duration::ZERO, 700 * MS));
         }
-        for place in 1..=2 {
-            w.partition(IpAddr::from([192, 0, 2, place]), false);
+        for machine in [machines(0), machines(1)].concat() {
+            w.partition(machine, false);
         }
     }
     // Liveness: all must end.
@@ -169,6 +183,28 @@ fn disturb(w: &mut World, rng: &mut Rng, trouble: Trouble) {
             let core = CoreId(rng.below(u64::from(w.plan.cores)) as u8);
             let time = [5 * MS, 100 * MS, 700 * MS, 3 * S][rng.below(4) as usize];
             w.stall(core, time);
+        }
+        _ => {}
+    }
+}
+
+/// The machines of an agent.
+fn machines(place: usize) -> [IpAddr; 3] {
+    [1, 11, 21].map(|host| IpAddr::from([192, 0, 2, host + place as u8]))
+}
+
+/// Machines of agents part from the gateway, and the names agents are known by get other addresses.
+fn disturb_pairs(w: &mut World, rng: &mut Rng) {
+    let place = rng.below(2) as usize;
+    let machine = machines(place)[rng.below(3) as usize];
+    match rng.below(4) {
+        0 => w.partition(machine, true),
+        1 => w.partition(machine, false),
+        2 => {
+            let first = rng.below(3) as usize;
+            let notify = (0..1 + rng.below(3) as usize).map(|n| (machines(place)[(first + n) % 3], 2727).into()).collect();
+            let now = w.now;
+            w.reload(|settings| (settings.agents[place].notify, settings.agents[place].resolved) = (notify, Some(now)));
         }
         _ => {}
     }

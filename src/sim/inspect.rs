@@ -1,0 +1,88 @@
+//! What a test sees of the gateway from inside: counters, connections, and whether all is quiet.
+
+use super::world::World;
+use crate::proto::base::{CoreId, Counter, EndpointIndex};
+use crate::proto::core::{Answer, Ask};
+use crate::proto::trunk::Facility;
+
+impl World {
+    /// A counter, over all cores.
+    pub fn counter(&self, counter: Counter) -> u64 {
+        self.nodes.iter().map(|node| node.counters.get(counter)).sum()
+    }
+
+    /// Connections as the cores have them: identifier, endpoint.
+    ///
+    /// # Panics
+    /// When one is pending.
+    pub fn connections(&mut self) -> Vec<(String, EndpointIndex)> {
+        let mut list = Vec::new();
+        for core in self.plan.owners.clone() {
+            let all = self.plan.topology.select_all();
+            let Answer::Connections(views) = self.ask_core(core, Ask::Connections(all)) else { panic!("a core does not answer") };
+            for view in views {
+                assert!(!view.connection.pending, "connection {} is still pending", view.connection.id.hex());
+                list.push((view.connection.id.hex().to_string(), view.connection.endpoint));
+            }
+        }
+        list
+    }
+
+    /// Responses the cores remember.
+    pub fn remembered(&mut self) -> usize {
+        let entries = |world: &mut World, core| match world.ask_core(CoreId(core), Ask::Transactions) {
+            Answer::Transactions(view) => view.history.entries,
+            _ => 0,
+        };
+        (0..self.plan.cores).map(|core| entries(self, core)).sum()
+    }
+
+    /// Answers all commands of the gateway to agents without an actor with success from now on, or none.
+    pub fn answer_own(&mut self, answers: bool) {
+        self.answers_own = answers;
+    }
+
+    /// Media resources the cards have given out.
+    pub fn media_open(&self) -> usize {
+        self.nodes.iter().map(|node| node.watch.open()).sum()
+    }
+
+    /// Everything that must hold when all transactions have ended: frames are back, no core has work left, connections are those the
+    /// agents were told of, the cards have as many open.
+    ///
+    /// # Panics
+    /// When something does not hold.
+    pub fn check_quiet(&mut self) {
+        assert_eq!(self.frames.held(), 0, "frames still held: {:?}", self.frames.held_lines());
+        for core in 0..self.plan.cores {
+            let Answer::Core(view) = self.ask_core(CoreId(core), Ask::Core) else { panic!("a core does not answer") };
+            assert_eq!((view.waiting, view.datagrams, view.frames), (0, 0, 0), "core {core} has work left: {view:?}");
+            assert_eq!(view.texts.1, 0, "core {core} keeps room for nobody: {view:?}");
+            let Answer::Transactions(view) = self.ask_core(CoreId(core), Ask::Transactions) else { panic!("a core does not answer") };
+            assert_eq!(view.history.running, 0, "core {core} still runs transactions: {view:?}");
+        }
+        let present = self.connections();
+        assert_eq!(self.media_open(), present.len(), "media open on the cards against connections");
+        if let Some(journal) = &self.wires.journal {
+            journal.check_connections(&present);
+        }
+    }
+
+    /// The facility of a span, by its name.
+    ///
+    /// # Panics
+    /// When there is none.
+    pub fn facility(&self, name: &str) -> Facility {
+        self.plan.topology.lookup_facility(name.as_bytes()).expect("a facility")
+    }
+
+    /// One number for all that happened so far.
+    pub fn digest(&self) -> u64 {
+        self.wires.digest ^ self.steps.rotate_left(32) ^ self.now.0
+    }
+
+    /// Events so far.
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+}
