@@ -213,7 +213,8 @@ fn a_blocked_span_leaves_when_its_calls_have_ended() {
         controller.ask(&mut world, "C=*{W-S=*}");
         // Graceful said that, and nothing more is to be told.
         world.run_for(2 * S);
-        assert!(controller.ask(&mut world, "C=-{AV=ds/ds1_7/1{AT{M}}}").contains("SI=OS"), "{layout:?}");
+        let audited = controller.ask(&mut world, "C=-{AV=ds/ds1_7/1{AT{M}}}");
+        assert!(audited.contains("SI=OS"), "{layout:?}: {audited}");
         assert!(controller.ask(&mut world, "C=${A=ds/ds1_7/1}").contains("ER=502{"), "{layout:?}");
     }
 }

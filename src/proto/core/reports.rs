@@ -190,6 +190,10 @@ impl Core {
 
     /// What is to be reported of an endpoint as it is now.
     fn said(&self, about: About, endpoint: EndpointIndex) -> Option<Said> {
+        if let Some(gateway) = self.gateway_of(endpoint) {
+            // A controller is told by its gateway; of what it has, the lead core waits for this alone.
+            return (matches!(about, About::Idle) && gateway.is_leaving_and_idle(endpoint)).then_some(Said::Idle);
+        }
         let state = self.calls.endpoints.get(endpoint)?;
         match about {
             About::Idle => {
