@@ -7,7 +7,7 @@
 //! To drive it: [`Gateway::handle_datagram`] and [`Gateway::announce`] as things come, [`Gateway::handle_time`] once per turn and no
 //! later than [`Gateway::deadline`].
 //!
-//! Invariants: those of [`table`]; a transaction is executed at most once; nothing is said to a controller before it was asked to
+//! Invariants: those of `table`; a transaction is executed at most once; nothing is said to a controller before it was asked to
 //! take the gateway (SC-19); a reply has at most the configured size.
 
 mod association;
