@@ -2,14 +2,14 @@
 
 use super::defaults::Cac;
 use super::file::{Findings, Raw};
-use super::types::CacMode;
+use super::types::{CacMode, Disconnected};
 
 /// Reports what is missing or cannot be.
 pub(super) fn check(raw: &Raw, findings: &mut Findings<'_>) {
     let cac = &raw.cac;
     match cac.mode {
         CacMode::Off | CacMode::Local => {}
-        CacMode::Cluster => check_gateway(cac, findings),
+        CacMode::Cluster => check_gateway(raw, findings),
         CacMode::Central => check_central(cac, findings),
     }
     if matches!(cac.mode, CacMode::Cluster | CacMode::Central) && raw.scopes.is_empty() {
@@ -17,12 +17,24 @@ pub(super) fn check(raw: &Raw, findings: &mut Findings<'_>) {
     }
 }
 
-fn check_gateway(cac: &Cac, findings: &mut Findings<'_>) {
+fn check_gateway(raw: &Raw, findings: &mut Findings<'_>) {
+    let cac = &raw.cac;
     if cac.node == 0 {
         findings.cross("cac.node", &["cac.mode"], &cac.node, "must be 1..=65535, another one at each gateway of the cluster");
     }
     if !cac.nodes.is_empty() && !cac.nodes.contains(&cac.node) {
         findings.cross("cac.nodes", &["cac.node"], &cac.nodes, format!("must have this node too, {}", cac.node));
+    }
+    let shares = |word: &Disconnected| *word == Disconnected::Share;
+    if cac.nodes.is_empty()
+        && (shares(&cac.disconnected) || raw.scopes.iter().any(|(_, scope)| scope.disconnected.fixed().is_some_and(shares)))
+    {
+        findings.cross(
+            "cac.nodes",
+            &["cac.disconnected"],
+            &cac.nodes,
+            "must name all nodes of the cluster where limits are shared among them",
+        );
     }
     match cac.cs.len() {
         0 => findings.cross("cac.cs", &["cac.mode"], &cac.cs, "must say where the central node is"),
@@ -78,6 +90,9 @@ mod tests {
     #[test]
     fn a_cluster_must_be_whole_and_closed_to_strangers() {
         assert_eq!(refusal("mode = \"cluster\"\nnode = 1\ncs = [\"127.0.0.1\"]"), "");
+        let share = "mode = \"cluster\"\nnode = 1\ncs = [\"127.0.0.1\"]\ndisconnected = \"share\"";
+        assert!(refusal(share).contains("must name all nodes"), "{}", refusal(share));
+        assert_eq!(refusal(&format!("{share}\nnodes = [1, 2]")), "");
         assert_eq!(refusal("mode = \"central\"\nlisten = [\"127.0.0.1\"]\nnodes = [1, 2]"), "");
         let refused = |cac: &str, key: &str| {
             let errors = refusal(cac);

@@ -36,6 +36,13 @@ pub(super) fn check(raw: &Raw, findings: &mut Findings<'_>) {
                 findings.cross(&item, &[&key("listen")], controller, "must be of the family of listen");
             } else if *controller == entry.listen {
                 findings.cross(&item, &[&key("listen")], controller, "must not be the gateway itself");
+            } else if entry.controllers.iter().take(i).any(|other| other.ip() == controller.ip()) {
+                findings.cross(
+                    &item,
+                    &[],
+                    controller,
+                    "must have another address than those before it: a controller is known by its address",
+                );
             }
         }
         if entry.max_message > raw.transport.send_frame_bytes {
@@ -114,6 +121,7 @@ mod tests {
             (GOOD, "agent = \"ca\"", "must be \"auto\" with h248"),
             (GOOD, "signalling = \"mf-wink\"", "must be \"clear\" with h248"),
             (GOOD, "[[span]]\nkind = \"t1\"\nunit = 8\nh248 = \"b\"", "must be the name of an [[h248]]"),
+            (&GOOD.replace("\"127.0.0.2\"", "\"127.0.0.1:3945\""), "", "must have another address"),
             (GOOD, "[[h248]]\nname = \"b\"\nlisten = \"127.0.0.3\"\ncontrollers = [\"127.0.0.1\"]", "must be the h248 of a [[span]]"),
         ] {
             let found = read(h248, span).unwrap_err();

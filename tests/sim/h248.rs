@@ -219,6 +219,24 @@ fn a_blocked_span_leaves_when_its_calls_have_ended() {
     }
 }
 
+/// What an operator clears is in no context any more, and neither is what was in it with that.
+#[test]
+fn an_operator_ends_the_context_of_a_termination() {
+    for layout in [Layout::One, Layout::Four, Layout::Split1] {
+        let mut world = world(layout, 6);
+        let mut controller = Controller::of(&mut world, 0);
+        let (context, _) = controller.call(&mut world, "ds/ds1_7/1");
+        world.free(world.plan.topology.lookup(b"ds/ds1-7/1").expect("a name"));
+        world.run_for(S);
+        assert!(controller.ask(&mut world, &format!("C={context}{{S=*}}")).contains("ER=411{"), "{layout:?}");
+        assert_eq!(world.media_open(), 0);
+        let (context, _) = controller.call(&mut world, "ds/ds1_7/1");
+        controller.ask(&mut world, &format!("C={context}{{S=*}}"));
+        world.run_for(S);
+        world.check_quiet();
+    }
+}
+
 /// UDP-01, UDP-05: on a link that loses, repeats and reorders, every transaction is executed once and every request of the gateway arrives.
 #[test]
 fn a_bad_link_loses_and_repeats_nothing() {

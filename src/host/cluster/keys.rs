@@ -60,6 +60,7 @@ fn check_available() -> Result<()> {
         return Ok(());
     }
     bail!(
-        "keys need a ZeroMQ with CURVE, and this program was built with its own copy, which has none: install libzmq3-dev and build again"
+        "keys need a ZeroMQ with CURVE, and this program was built with its own copy, which has none: build it with the system's \
+         (libzmq3-dev; docs/decisions/cluster.md says how)"
     )
 }

@@ -109,6 +109,10 @@ impl Process {
             }
             CacOrder::Forget { node } => {
                 let sc = known(self, node)?;
+                if !self.central.nodes().any(|view| view.sc == sc && matches!(view.reach, Reach::Lost(_))) {
+                    let alive = format!("node {node} is connected, and its calls are up: `cac drain {node}` keeps new ones from it");
+                    return Err(Failure::new(FailureKind::Refused, alive));
+                }
                 let calls = self.central.authority().ledger().of_node(sc).count();
                 self.step(now, Event::Forget(sc));
                 Ok(format!("node {node} is forgotten: {calls} calls no longer count"))

@@ -246,6 +246,12 @@ impl Core {
     /// An operator clears an endpoint: what it does ends, and it is as after a restart. How many connections it had; the agent is
     /// told of each, because nothing else tells it (RFC 3435 2.3.8).
     pub(super) fn free<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, endpoint: EndpointIndex) -> u32 {
+        if let Some(gateway) = self.gateways.iter_mut().find(|gateway| gateway.has(endpoint)) {
+            let freed = gateway.free(turn.now, endpoint);
+            self.counters.add_many(Counter::ConnectionsFreed, u64::from(freed));
+            self.note_gateways();
+            return freed;
+        }
         self.abort_at(turn, endpoint, Covered::Call(None));
         let freed = self.take_connections(turn, endpoint, MANUAL_INTERVENTION, |_| true);
         self.counters.add_many(Counter::ConnectionsFreed, u64::from(freed));

@@ -69,7 +69,7 @@ impl Core {
     }
 
     /// Terminations that are in no context any more may be waited for by whoever takes them out of service.
-    fn note_gateways(&mut self) {
+    pub(super) fn note_gateways(&mut self) {
         let mut freed = false;
         for place in 0..self.gateways.len() {
             while let Some(endpoint) = self.gateways.get_mut(place).and_then(Gateway::take_freed) {

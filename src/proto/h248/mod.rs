@@ -216,6 +216,17 @@ impl Gateway {
         self.draining = on;
     }
 
+    /// An operator clears a termination: the context it is in ends, with all in it. How many connections that had.
+    pub fn free(&mut self, now: Time, endpoint: EndpointIndex) -> u32 {
+        let context = self.tables.row(Termination::Physical(endpoint)).map_or(table::NULL, |row| row.context);
+        let mut ended = 0;
+        while let Some(&member) = self.tables.context(context).and_then(|context| context.members().last()) {
+            ended += u32::from(matches!(member, Termination::Ephemeral(_)));
+            self.remove(now, member);
+        }
+        ended
+    }
+
     /// A datagram from `from`. Whoever is no controller of this gateway is counted and not answered (SEC-05).
     pub fn handle_datagram(&mut self, now: Time, from: SocketAddr, bytes: &[u8], send: Send<'_>) {
         let Some(controller) = self.own().controllers.iter().position(|known| known.ip() == from.ip()) else {
