@@ -3,6 +3,7 @@
 use super::Gateway;
 use super::conditions::Condition;
 use super::names::facility_name;
+use super::stall;
 use super::view::EventRow;
 use crate::host::clock;
 use anyhow::{Context, Result};
@@ -26,7 +27,7 @@ const KEPT: usize = 1000;
 pub struct History(Mutex<VecDeque<EventRow>>);
 
 impl History {
-    fn add(&self, row: EventRow) {
+    pub(super) fn add(&self, row: EventRow) {
         let mut rows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if rows.len() == KEPT {
             rows.pop_front();
@@ -62,7 +63,7 @@ pub fn start(gateway: Arc<Gateway>) -> Result<()> {
             if let Some(view) = gateway.facilities(&mut Vec::new()) {
                 for news in journal.compare([gateway.unresolved(), gateway.conditions_of(&view)].concat()) {
                     tell(&news);
-                    gateway.history.add(news.row(clock::wall_us_at_zero(&gateway.clock) + gateway.clock.now().0 / 1000));
+                    gateway.history.add(news.row(gateway.wall_us()));
                 }
             }
             gateway.losses().iter().for_each(|loss| tracing::warn!("{loss}"));
@@ -74,6 +75,22 @@ pub fn start(gateway: Arc<Gateway>) -> Result<()> {
 }
 
 impl Gateway {
+    /// Microseconds since 1970.
+    fn wall_us(&self) -> u64 {
+        clock::wall_us_at_zero(&self.clock) + self.clock.now().0 / 1000
+    }
+
+    /// What the watch over the cores has told goes into the history as well.
+    pub(super) fn keep(&self, news: &stall::News) {
+        let (over, what) = match news {
+            stall::News::Silent(_, silence) => (false, format!("silent for {} ms: what it owns is not served", silence.as_millis())),
+            stall::News::Back(_, silence) => (true, format!("serves again, silent for {} ms", silence.as_millis())),
+            stall::News::TooLong(..) | stall::News::Ended(_) => return,
+        };
+        let (name, kind, severity) = (format!("core {}", news.core().0), "core-silent".into(), "critical".into());
+        self.history.add(EventRow { at_us: self.wall_us(), name, kind, severity, over, what });
+    }
+
     /// Calls lost since this was asked last, in words: one line for each facility and reason.
     fn losses(&self) -> Vec<String> {
         let Some((_, Answer::Losses(list))) = self.ask(&[self.cores.plan.lead()], &Ask::Losses, &mut Vec::new()).pop() else {

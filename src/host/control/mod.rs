@@ -218,6 +218,7 @@ impl Control {
                 None => {}
             }
             for news in watch.look(gateway.clock.now(), gateway.signs(), alarm, exit) {
+                gateway.keep(&news);
                 let Some(end) = tell(news) else { continue };
                 // The end that was asked for is bounded, and agents are told of it as long as the lead core lives.
                 if !shutting_down || news.core() == gateway.cores.plan.lead() {

@@ -17,7 +17,7 @@ use std::time::Duration;
 /// A request must be there so soon.
 const REQUEST_WITHIN: Duration = Duration::from_secs(5);
 /// A response must be taken so soon.
-const RESPONSE_WITHIN: Duration = Duration::from_secs(20);
+const RESPONSE_WITHIN: Duration = Duration::from_secs(5);
 /// A response so short fits into a fresh socket without waiting.
 const REFUSAL_WITHIN: Duration = Duration::from_millis(10);
 

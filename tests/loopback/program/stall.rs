@@ -94,6 +94,8 @@ fn the_others_serve_while_a_core_stands_still() {
         assert!(gateway.rows(&["connections"]).is_empty());
         assert!(gateway.log().contains(&format!("core {stops}: silent for")), "{}", gateway.log());
         eventually("the log says that it goes on", SOON, || gateway.log().contains(&format!("core {stops}: goes on")).then_some(()));
+        let kept = gateway.rows(&["history", &format!("core {stops}")]);
+        assert!(kept.iter().any(|row| row["over"] == false) && kept.iter().any(|row| row["over"] == true), "{kept:?}");
         gateway.assert_sound();
     }
 }
