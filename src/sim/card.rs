@@ -104,6 +104,20 @@ impl Card for WatchedCard {
     }
 }
 
+/// A card with these facilities, one part of as many as there are cores with endpoints and gateways.
+fn simulated(plan: &Plan, facilities: &[Facility], part: usize, connections: u32, seed: u64) -> SimCard {
+    SimCard::new(&SimulatedPlan {
+        topology: &plan.topology,
+        kinds: &plan.kinds(),
+        facilities,
+        address: IpAddr::from([192, 0, 2, 20]),
+        ports: 16384..=49151,
+        part: (part as u32, (plan.owners.len() + plan.gateways.len()) as u32),
+        connections,
+        seed,
+    })
+}
+
 /// The simulated card of one core: the spans it owns; the lead core's sees the T3s.
 pub(super) fn card(plan: &Plan, core: CoreId, seed: u64) -> SimCard {
     let owned: Vec<_> = plan.owned_spans(core).map(|span| span.range).collect();
@@ -112,17 +126,7 @@ pub(super) fn card(plan: &Plan, core: CoreId, seed: u64) -> SimCard {
         Facility::Span(_) => owned.contains(&plan.topology.endpoints_of(*facility)),
     };
     let facilities: Vec<Facility> = plan.topology.facilities().filter(carried).collect();
-    let part = (plan.ordinal(core).unwrap_or(0) as u32, (plan.owners.len() + plan.gateways.len()) as u32);
-    SimCard::new(&SimulatedPlan {
-        topology: &plan.topology,
-        kinds: &plan.kinds(),
-        facilities: &facilities,
-        address: IpAddr::from([192, 0, 2, 20]),
-        ports: 16384..=49151,
-        part,
-        connections: plan.limits.connections,
-        seed,
-    })
+    simulated(plan, &facilities, plan.ordinal(core).unwrap_or(0), plan.limits.connections, seed)
 }
 
 /// The cards of the H.248 gateways that `core` runs.
@@ -132,17 +136,7 @@ pub(super) fn gateway_cards(plan: &Plan, core: CoreId, rng: &mut Rng) -> Vec<Box
         let owned: Vec<_> = plan.gateway_spans(place as u8).map(|span| span.range).collect();
         let carried = |facility: &Facility| matches!(facility, Facility::Span(_)) && owned.contains(&plan.topology.endpoints_of(*facility));
         let facilities: Vec<Facility> = plan.topology.facilities().filter(carried).collect();
-        let part = ((plan.owners.len() + place) as u32, (plan.owners.len() + plan.gateways.len()) as u32);
-        let card = SimCard::new(&SimulatedPlan {
-            topology: &plan.topology,
-            kinds: &plan.kinds(),
-            facilities: &facilities,
-            address: IpAddr::from([192, 0, 2, 20]),
-            ports: 16384..=49151,
-            part,
-            connections: gateway.connections,
-            seed: rng.next(),
-        });
+        let card = simulated(plan, &facilities, plan.owners.len() + place, gateway.connections, rng.next());
         Box::new(card) as Box<dyn Card + Send>
     })
     .collect()

@@ -3,8 +3,7 @@
 use crate::host::control::view::{DenialRow, List, Row, ScopeRow};
 use crate::proto::base::Time;
 use crate::proto::cac::charge::Key;
-use crate::proto::cac::limits::{Amount, Amounts};
-use crate::proto::cac::{Authority, Cause, Ccb, Guid, ScopeId, UNLIMITED};
+use crate::proto::cac::{Authority, Cause, Ccb, Guid, ScopeId};
 use serde::{Deserialize, Serialize};
 
 /// A gateway's link to the central node.
@@ -184,27 +183,14 @@ pub fn scopes(authority: &Authority) -> Vec<ScopeRow> {
     let tree = authority.tree();
     let row = |(id, scope): (ScopeId, &crate::proto::cac::Scope)| {
         let (limits, tally) = (authority.limits(id), authority.tally(id));
-        let used: Amounts = authority.ledger().used(id);
-        let limit = |limit: u32| (limit < UNLIMITED).then_some(limit);
         let causes = Cause::ALL.into_iter().map(|cause| (cause.text().to_owned(), tally.denied[cause as usize]));
-        let calls = used.get(Amount::Calls);
         ScopeRow {
             name: scope.name.clone(),
             kind: scope.kind.name().into(),
             pool: scope.parent.and_then(|parent| tree.get(parent)).map(|pool| pool.name.clone()),
-            calls,
-            calls_limit: limit(limits.calls),
-            inbound: used.get(Amount::Inbound),
-            inbound_limit: limit(limits.inbound),
-            outbound: used.get(Amount::Outbound),
-            outbound_limit: limit(limits.outbound),
-            kbits: used.get(Amount::Kbits),
-            kbits_limit: limit(limits.kbits),
-            priority: used.get(Amount::Priority),
-            emergency: calls.saturating_sub(used.get(Amount::Normal) + used.get(Amount::Priority)),
             refused: causes.filter(|(_, count)| *count > 0).collect(),
             peak: Some(tally.peak),
-            scarce: false,
+            ..ScopeRow::of(&authority.ledger().used(id), &limits)
         }
     };
     tree.iter().map(row).collect()

@@ -64,6 +64,27 @@ pub struct ScopeRow {
     pub peak: Option<u32>,
 }
 
+impl ScopeRow {
+    /// What is in use, and what is allowed.
+    pub fn of(used: &Amounts, limits: &Limits) -> ScopeRow {
+        let (calls, normal, priority) = (used.get(Amount::Calls), used.get(Amount::Normal), used.get(Amount::Priority));
+        let limit = |limit: u32| (limit < UNLIMITED).then_some(limit);
+        ScopeRow {
+            calls,
+            calls_limit: limit(limits.calls),
+            inbound: used.get(Amount::Inbound),
+            inbound_limit: limit(limits.inbound),
+            outbound: used.get(Amount::Outbound),
+            outbound_limit: limit(limits.outbound),
+            kbits: used.get(Amount::Kbits),
+            kbits_limit: limit(limits.kbits),
+            priority,
+            emergency: calls.saturating_sub(normal + priority),
+            ..ScopeRow::default()
+        }
+    }
+}
+
 impl Row for ScopeRow {
     const STATES: &'static [&'static str] = &["idle", "busy", "full"];
 
@@ -174,24 +195,11 @@ fn scope_row(views: &[AdmissionView], place: usize, limits: &Limits) -> ScopeRow
     let sum = |of: fn(&AdmissionView) -> &Vec<Amounts>| {
         views.iter().filter_map(|view| of(view).get(place)).fold(Amounts::ZERO, |sum, amounts| sum.plus(amounts))
     };
-    let used = sum(|view| &view.used);
-    let (calls, normal, priority) = (used.get(Amount::Calls), used.get(Amount::Normal), used.get(Amount::Priority));
-    let limit = |limit: u32| (limit < UNLIMITED).then_some(limit);
     let refused = |cause: Cause| views.iter().filter_map(|view| view.denied.get(place)).map(|denied| denied[cause as usize]).sum::<u64>();
     let causes = Cause::ALL.into_iter().map(|cause| (cause.text().to_owned(), refused(cause))).filter(|(_, count)| *count > 0);
     ScopeRow {
-        calls,
-        calls_limit: limit(limits.calls),
-        inbound: used.get(Amount::Inbound),
-        inbound_limit: limit(limits.inbound),
-        outbound: used.get(Amount::Outbound),
-        outbound_limit: limit(limits.outbound),
-        kbits: used.get(Amount::Kbits),
-        kbits_limit: limit(limits.kbits),
-        priority,
-        emergency: calls.saturating_sub(normal + priority),
         refused: causes.collect(),
         scarce: views.iter().any(|view| view.given.get(place).is_some_and(|(_, scarce)| *scarce)),
-        ..ScopeRow::default()
+        ..ScopeRow::of(&sum(|view| &view.used), limits)
     }
 }

@@ -499,6 +499,16 @@ impl Core {
         if self.jobs.is_full() {
             return Err(mgcp::TOO_MANY_WAITING);
         }
+        let waiting = |wait, deadline| Job {
+            owner: Owner::There(core, job),
+            verb: Verb::Crcx,
+            transaction: command.id,
+            received,
+            wait,
+            endpoint: Some(endpoint),
+            provisional_at: Time::NEVER,
+            deadline,
+        };
         match create::begin(&mut self.calls, turn.now, &mut plan, command)? {
             Begun::Ready(_, created, entity) => {
                 self.note_entity(endpoint, entity);
@@ -509,30 +519,12 @@ impl Core {
                 self.must_tell(turn, core, Envelope::Made { job, created });
             }
             Begun::Opening(slot) => {
-                let waiting = Job {
-                    owner: Owner::There(core, job),
-                    verb: Verb::Crcx,
-                    transaction: command.id,
-                    received,
-                    wait: Wait::Opening(slot, plan),
-                    endpoint: Some(endpoint),
-                    provisional_at: Time::NEVER,
-                    deadline: turn.now + self.settings.timers.transaction_limit,
-                };
-                self.jobs.insert(waiting).ok_or(mgcp::TOO_MANY_WAITING)?;
+                let deadline = turn.now + self.settings.timers.transaction_limit;
+                self.jobs.insert(waiting(Wait::Opening(slot, plan), deadline)).ok_or(mgcp::TOO_MANY_WAITING)?;
             }
             Begun::Claims(charge) => {
-                let waiting = Job {
-                    owner: Owner::There(core, job),
-                    verb: Verb::Crcx,
-                    transaction: command.id,
-                    received,
-                    wait: Wait::Claim(charge, Resume::Made(endpoint, half)),
-                    endpoint: Some(endpoint),
-                    provisional_at: Time::NEVER,
-                    deadline: turn.now + self.decide_within(),
-                };
-                let id = self.jobs.insert(waiting).ok_or(mgcp::TOO_MANY_WAITING)?;
+                let wait = Wait::Claim(charge, Resume::Made(endpoint, half));
+                let id = self.jobs.insert(waiting(wait, turn.now + self.decide_within())).ok_or(mgcp::TOO_MANY_WAITING)?;
                 self.claim(id, &charge, &Charge::EMPTY, None);
             }
         }
