@@ -10,6 +10,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("codec", &["base"]),
     ("timer", &["base"]),
     ("pseudowire", &["base"]),
+    ("voice", &["trunk", "package", "base"]),
     ("cac", &["base"]),
     ("trunk", &["package", "base"]),
     ("overload", &["base"]),

@@ -21,3 +21,4 @@ pub mod restart;
 pub mod timer;
 pub mod transaction;
 pub mod trunk;
+pub mod voice;

@@ -1,5 +1,7 @@
 //! Audio encodings a gateway can name, lists of them in order of preference, and the negotiation of RFC 3435 2.6.
 
+use crate::proto::trunk::Coding;
+
 /// What is known of one encoding (RFC 3551 table 4).
 #[derive(Debug)]
 pub struct EncodingFacts {
@@ -79,6 +81,16 @@ impl Encoding {
     /// The payload type we write for it: the static one, or one of our own choice from the dynamic range.
     pub fn payload_type(self) -> u8 {
         self.facts().payload_type.unwrap_or(DYNAMIC_FIRST + self.0)
+    }
+
+    /// What a card for voice makes of it; `None`: it is only simulated.
+    pub fn coding(self) -> Option<Coding> {
+        match self.facts().name {
+            "PCMU" => Some(Coding::Mu),
+            "PCMA" => Some(Coding::A),
+            "CLEARMODE" => Some(Coding::Clear),
+            _ => None,
+        }
     }
 
     /// kbit/s on the wire at a packetization period of `period_ms`, IPv4, UDP and RTP headers included (RFC 3435 2.3.5).

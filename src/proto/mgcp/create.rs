@@ -11,8 +11,8 @@ use super::{
 use crate::proto::base::{Counter, EndpointIndex, HexId, Mode, Time};
 use crate::proto::cac::Charge;
 use crate::proto::codec::mgcp::{Code, Command};
-use crate::proto::endpoint::{Connection, ConnectionId, ConnectionSlot, LocalMedia, Options, Remote};
-use crate::proto::trunk::{Answer, Media, MediaAddress};
+use crate::proto::endpoint::{Connection, ConnectionId, ConnectionSlot, Encoding, Encodings, Gain, LocalMedia, Options, Remote};
+use crate::proto::trunk::{Answer, Media, MediaAddress, Payloads};
 
 /// Which end of a connection inside the gateway is made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -226,5 +226,23 @@ pub fn media(connection: &Connection, half: Half) -> Media {
         period_ms: local.period_ms,
         remote,
         inside,
+        payloads: payloads(&local.encodings),
+        gain_db: match connection.options.gain {
+            Some(Gain::Db(db)) => db,
+            Some(Gain::Auto) | None => 0,
+        },
+        type_of_service: connection.options.type_of_service,
     }
+}
+
+/// The first encoding is sent, and each of them is received (G-LCO-17).
+fn payloads(encodings: &Encodings) -> Payloads {
+    let coding = |encoding: Encoding| Some((encoding.coding()?, encoding.payload_type()));
+    let mut payloads = Payloads { sent: encodings.first().and_then(coding), ..Payloads::default() };
+    for (coding, payload_type) in encodings.iter().filter_map(coding) {
+        if let Some(place) = payloads.received.get_mut(coding as usize) {
+            *place = Some(payload_type);
+        }
+    }
+    payloads
 }

@@ -83,7 +83,7 @@ pub trait Card {
 }
 
 /// What a connection is to do.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Media {
     /// Its mode.
     pub mode: Mode,
@@ -95,6 +95,44 @@ pub struct Media {
     pub remote: Option<SocketAddr>,
     /// Whether the far end is another endpoint of this gateway: no RTP port is needed.
     pub inside: bool,
+    /// What is in its packets.
+    pub payloads: Payloads,
+    /// Added to audio towards the line and subtracted from audio of the line, in dB (RFC 3435 2.3.5).
+    pub gain_db: i16,
+    /// The type of service octet of what it sends; `None`: as the card is set.
+    pub type_of_service: Option<u8>,
+}
+
+/// What a card for voice can put into packets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Coding {
+    /// G.711 mu law.
+    Mu,
+    /// G.711 A law.
+    A,
+    /// The octets of the channel as they are (CLEARMODE, RFC 4040).
+    Clear,
+}
+
+/// Payload types of a connection, as they were agreed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Payloads {
+    /// What is sent, and as which type; `None`: an encoding that only simulated cards have.
+    pub sent: Option<(Coding, u8)>,
+    /// The types that are received as mu law, A law and CLEARMODE.
+    pub received: [Option<u8>; 3],
+    /// The type of telephone events (RFC 4733) that are sent; `None`: the far end wants none.
+    pub events_sent: Option<u8>,
+    /// The type of telephone events that are received; `None`: none was offered.
+    pub events_received: Option<u8>,
+}
+
+impl Payloads {
+    /// What a packet of this type holds.
+    pub fn coding(&self, payload_type: u8) -> Option<Coding> {
+        let known = self.received.iter().position(|known| *known == Some(payload_type))?;
+        [Coding::Mu, Coding::A, Coding::Clear].get(known).copied()
+    }
 }
 
 /// Where a connection receives.

@@ -16,8 +16,8 @@ pub mod topology;
 
 pub use alarm::{Defect, Failure, IntegrationTimes, Monitor};
 pub use card::{
-    Answer, Behaviour, Card, CardFault, CardOrder, CheckTone, DigitKind, Echo, EventText, FarOrder, Hook, Indication, LineInput, LineOrder,
-    LineState, Media, MediaAddress, MediaReport, Seizer,
+    Answer, Behaviour, Card, CardFault, CardOrder, CheckTone, Coding, DigitKind, Echo, EventText, FarOrder, Hook, Indication, LineInput,
+    LineOrder, LineState, Media, MediaAddress, MediaReport, Payloads, Seizer,
 };
 pub use performance::{Counts, Performance, Signal, Violations};
 pub use selection::{Cursor, NameError, Selection};

@@ -37,7 +37,7 @@ fn endpoint(index: u32) -> EndpointIndex {
 }
 
 fn media(mode: Mode) -> Media {
-    Media { mode, packet_bytes: 160, period_ms: 20, remote: Some(([192, 0, 2, 9], 6000).into()), inside: false }
+    Media { mode, packet_bytes: 160, period_ms: 20, remote: Some(([192, 0, 2, 9], 6000).into()), ..Media::default() }
 }
 
 fn inside(mode: Mode) -> Media {
@@ -314,6 +314,7 @@ fn random_media(rng: &mut Rng) -> Media {
         period_ms: [10, 20, 20, 30, 0][rng.below(5) as usize],
         remote: (rng.below(4) > 0).then(|| ([192, 0, 2, 9], 6000).into()),
         inside,
+        ..Media::default()
     }
 }
 

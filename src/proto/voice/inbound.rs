@@ -1,0 +1,58 @@
+//! The receiving half of a connection: who may send to it, what is counted, and what is played to the trunk.
+
+use super::g711::Law;
+use super::playout::{Depths, Playout};
+use super::rtp::Packet;
+use super::statistics::Statistics;
+use crate::proto::base::Time;
+use crate::proto::trunk::{Coding, Media};
+use std::net::SocketAddr;
+
+/// The receiving half.
+#[derive(Debug)]
+pub(super) struct Inbound {
+    pub statistics: Statistics,
+    pub playout: Playout,
+    /// Where packets come from, once one has come and the description does not say.
+    source: Option<SocketAddr>,
+}
+
+impl Inbound {
+    pub fn new(law: Law, depths: Depths) -> Inbound {
+        Inbound { statistics: Statistics::default(), playout: Playout::new(law, depths), source: None }
+    }
+
+    /// A new connection.
+    pub fn start(&mut self) {
+        self.statistics = Statistics::default();
+        self.playout.reset();
+        self.source = None;
+    }
+
+    /// The connection changed from `before`.
+    pub fn change(&mut self, before: &Media, media: &Media) {
+        if before.remote != media.remote {
+            self.source = None;
+        }
+        let data = matches!(media.payloads.sent, Some((Coding::Clear, _)));
+        self.playout.set_data(data);
+        if !media.mode.receives() {
+            self.playout.stop();
+        }
+    }
+
+    /// Whether packets from `source` are taken: those from the remote address; with `symmetric` those from the first one that sends, as before the
+    /// remote description has come.
+    pub fn accepts(&mut self, media: &Media, symmetric: bool, source: SocketAddr) -> bool {
+        match media.remote {
+            _ if media.inside => true,
+            Some(remote) if !symmetric => remote == source,
+            _ => *self.source.get_or_insert(source) == source,
+        }
+    }
+
+    /// Where to send when that follows what arrives.
+    pub fn source(&self) -> Option<SocketAddr> {
+        self.source
+    }
+}
