@@ -6,6 +6,7 @@ mod datagrams;
 mod dialogues;
 mod events;
 mod everywhere;
+mod fewest;
 mod field_bugs;
 mod h248;
 mod lines;

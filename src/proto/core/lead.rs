@@ -67,13 +67,13 @@ impl Lead {
         // Behind them those of H.248 gateways, which no agent is.
         let gateways_from = groups.len() as u16;
         groups.extend((0..plan.gateways.len()).map(|place| (AgentId(u8::MAX), place as u16)));
-        for (span, provisioned) in plan.topology.spans().iter().zip(&plan.spans) {
+        for (span, provisioned) in plan.spans.iter().enumerate() {
             let group = match provisioned.gateway {
                 Some(gateway) => gateways_from + u16::from(gateway),
                 None => u16::from(provisioned.agent.0),
             };
             if group != 0 {
-                coordinator.handle(now, Event::Group { endpoints: span.endpoints, group });
+                coordinator.provision(SpanIndex(span as u16), group);
             }
         }
         let unanswering = vec![None; groups.len()];

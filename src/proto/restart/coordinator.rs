@@ -12,7 +12,7 @@ use super::sweep::Sweep;
 use super::{Action, BlockHow, Event, Handle, RestartMethod, Settings};
 use crate::proto::aggregate::{EndpointSet, Forms};
 use crate::proto::base::{EndpointIndex, Rng, Time};
-use crate::proto::trunk::{Selection, Topology};
+use crate::proto::trunk::{Selection, SpanIndex, Topology};
 
 /// See the module page.
 pub struct Coordinator {
@@ -33,6 +33,8 @@ pub struct Coordinator {
     pub(super) admin: Box<[Admin]>,
     pub(super) want: Box<[Want]>,
     pub(super) group: Box<[u16]>,
+    /// For each span: the group that its endpoints have whenever they come back into service.
+    home: Box<[u16]>,
     /// For each endpoint: since when it is disconnected, [`Time::NEVER`] when it is not.
     pub(super) cut_off: Box<[Time]>,
     pub(super) ledger: Ledger,
@@ -145,6 +147,7 @@ impl Coordinator {
             admin: vec![Admin::Unblocked; n].into(),
             want: vec![Want::Unknown; n].into(),
             group: vec![0; n].into(),
+            home: vec![0; topology.spans().len()].into(),
             cut_off: vec![Time::NEVER; n].into(),
             ledger: Ledger::new(endpoints),
             dirty: EndpointSet::new(endpoints),
@@ -171,6 +174,20 @@ impl Coordinator {
         };
         coordinator.look_at_all();
         coordinator
+    }
+
+    /// The endpoints of a span are provisioned with a group other than 0: it is theirs now, and after each restart (G-RST-12).
+    pub fn provision(&mut self, span: SpanIndex, group: u16) {
+        if let (Some(home), Some(known)) = (self.home.get_mut(usize::from(span.0)), self.topology.span(span)) {
+            *home = group;
+            self.jobs.push_back(Job::over(What::Group(group), known.endpoints));
+        }
+    }
+
+    /// Back in service, an endpoint notifies its provisioned entity. Its owner says so too, but names are chosen before that is heard.
+    pub(super) fn send_home(&mut self, endpoint: EndpointIndex) {
+        let span = self.topology.span_of(endpoint).map_or(usize::MAX, |span| usize::from(span.0));
+        self.regroup(endpoint, self.home.get(span).copied().unwrap_or(0));
     }
 
     /// New settings, from the next decision on.

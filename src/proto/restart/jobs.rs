@@ -183,7 +183,7 @@ impl Coordinator {
         }
         let Some(ordered) = self.want.get_mut(endpoint.0 as usize) else { return };
         if *ordered != want {
-            *ordered = want;
+            let before = std::mem::replace(ordered, want);
             if want.is_out() {
                 self.is_out.insert(endpoint);
                 self.lost.insert(endpoint);
@@ -191,6 +191,9 @@ impl Coordinator {
                 self.set_cut_off(endpoint, Time::NEVER);
             } else {
                 self.is_out.remove(endpoint);
+                if before.is_out() {
+                    self.send_home(endpoint);
+                }
             }
             let told = matches!(self.ledger.told(endpoint), Told::Message { method: RestartMethod::Forced, .. });
             match &mut orders.run {

@@ -133,7 +133,7 @@ pub enum Event {
     Group {
         /// Which.
         endpoints: EndpointRange,
-        /// The number of the entity; 0 for all endpoints at first.
+        /// The number of the entity; that of [`Coordinator::provision`] at first, and whenever they are back in service.
         group: u16,
     },
     /// The agent of a group accepts these names.

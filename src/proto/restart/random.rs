@@ -138,6 +138,7 @@ impl World {
 
     /// Plays owners and agents for everything that was ordered.
     fn take_in(&mut self) {
+        let mut home = Vec::new();
         for (at, action) in std::mem::take(&mut self.bench.log) {
             match action {
                 Action::Service(service) => {
@@ -147,6 +148,10 @@ impl World {
                             state.losses += 1;
                             state.fresh = true;
                             state.disconnected = false;
+                        }
+                        if service.in_service && state.in_service == Some(false) && state.group != 0 {
+                            state.group = 0;
+                            home.push(endpoint);
                         }
                         state.in_service = Some(service.in_service);
                         assert_eq!(service.in_service, service.method != RestartMethod::Forced);
@@ -187,6 +192,10 @@ impl World {
                 Action::NotifiedEntity { .. } => {}
                 Action::ShutdownComplete => panic!("nobody asked for it"),
             }
+        }
+        // The owner has heard nothing since the endpoint was out, and says whom it notifies now.
+        for endpoint in home {
+            self.tell(Event::Group { endpoints: EndpointRange { first: endpoint.0, count: 1 }, group: 0 });
         }
     }
 

@@ -149,3 +149,20 @@ fn endpoints_that_leave_once_they_are_announced_are_told_so_together() {
     bench.run(200);
     assert_eq!(bench.said(), ["graceful * E 901"]);
 }
+
+#[test]
+fn what_comes_back_is_of_its_provisioned_agent_before_its_owner_says_so() {
+    // G-RST-12: 24 names while one channel is taken for another agent's.
+    let mut bench = Bench::up(&[plan(T1, 1), plan(T1, 2)]);
+    let named = EndpointRange { first: bench.endpoint("ds/ds1-1/5").0, count: 1 };
+    let span = bench.topology.span_of(bench.endpoint("ds/ds1-2/1")).unwrap();
+    bench.coordinator.provision(span, 1);
+    for (name, endpoints, group) in [("ds/ds1-1/*", named, 1), ("ds/ds1-2/*", EndpointRange { first: 24, count: 2 }, 2)] {
+        bench.handle(Event::Group { endpoints, group });
+        bench.block(name, BlockHow::Force);
+        bench.answer_all(OK);
+    }
+    bench.log.clear();
+    bench.unblock("*");
+    assert_eq!(bench.said(), ["restart ds/ds1-1/*", "restart ds/ds1-2/* to 1"]);
+}
