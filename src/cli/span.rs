@@ -2,7 +2,7 @@
 
 use super::render::{page, with};
 use super::table::Table;
-use tollgate::host::control::view::{PerformanceRow, SpanPage};
+use tollgate::host::control::view::{CircuitRow, PerformanceRow, SpanPage};
 
 /// The order of the MIBs' tables; a facility has those that its signal has.
 const COLUMNS: [&str; 13] = ["ES", "SES", "PES", "PSES", "SEFS", "UAS", "CSS", "LES", "BES", "CES", "CSES", "PCV", "LCV"];
@@ -18,11 +18,27 @@ pub fn text(span: &SpanPage, history: bool) -> String {
         ("operational", with(&row.operational, row.failure.as_deref())),
         ("defects", span.defects.join(" ")),
         ("line status", row.line_status.to_string()),
+        ("card", span.card.clone()),
         ("available", if span.available { "yes" } else { "no" }.into()),
         ("endpoints", with(&row.endpoints.to_string(), usage.as_deref())),
         ("counters lag", format!("{} s", span.lag_s)),
     ];
-    format!("{}\n{}", page(lines), counters(span, history))
+    let circuit = span.circuit.as_ref().map(|circuit| format!("\n{}", page(pseudowire(circuit)))).unwrap_or_default();
+    format!("{}{circuit}\n{}", page(lines), counters(span, history))
+}
+
+/// What its pseudowire does.
+fn pseudowire(row: &CircuitRow) -> [(&'static str, String); 6] {
+    let CircuitRow { received, sent, lost, late, duplicate, overrun, strays, malformed, slips, restarted, .. } = row;
+    let CircuitRow { local_faults, remote_losses, remote_defects, waiting, wait_ms, drift_ppm, .. } = row;
+    [
+        ("pseudowire", row.state.clone()),
+        ("packets", format!("{received} in, {sent} out, {lost} lost, {late} late, {duplicate} twice, {overrun} too early")),
+        ("foreign", format!("{strays} strays, {malformed} malformed")),
+        ("far end", format!("{local_faults} L, {remote_losses} R, {remote_defects} RDI, {restarted} new sequences")),
+        ("buffer", format!("{waiting} packets wait, {wait_ms} ms aimed at, {slips} slips")),
+        ("clock", format!("{drift_ppm} ppm faster than ours")),
+    ]
 }
 
 fn counters(span: &SpanPage, history: bool) -> String {
@@ -65,6 +81,8 @@ mod tests {
         };
         let span = SpanPage {
             row,
+            card: "sim".into(),
+            circuit: None,
             signal: "ESF".into(),
             defects: vec!["los".into(), "ais".into()],
             available: false,
@@ -82,7 +100,7 @@ mod tests {
         ] {
             assert!(brief.contains(line), "{line}\n{brief}");
         }
-        let table: Vec<Vec<&str>> = brief.lines().skip(9).map(|line| line.split_whitespace().collect()).collect();
+        let table: Vec<Vec<&str>> = brief.lines().skip(10).map(|line| line.split_whitespace().collect()).collect();
         assert_eq!(
             table,
             [

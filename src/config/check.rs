@@ -9,6 +9,7 @@ use super::defaults::*;
 use super::file::{Findings, Raw};
 use super::h248;
 use super::plan::{CpuFacts, History, cpu_faults};
+use super::pseudowire;
 use super::types::{CacMode, Card, Direction, Law, RsipForm, Signalling, Sources, SpanKind, TransportKind};
 use super::valid::{Config, Layout, Span};
 use super::value::{Auto, Bytes, duration_text};
@@ -32,6 +33,7 @@ pub(super) fn check(raw: Raw, facts: Option<&CpuFacts>, findings: &mut Findings<
         transport: raw.transport,
         xdp: raw.xdp,
         sim: raw.sim,
+        cesopsn: raw.cesopsn,
         spans,
         h248: raw.h248.into_iter().map(|(_, gateway)| gateway).collect(),
         cas: raw.cas,
@@ -58,6 +60,7 @@ fn check_for_calls(raw: &Raw, facts: Option<&CpuFacts>, findings: &mut Findings<
     check_media(raw, findings);
     check_limits(raw, findings);
     let spans = check_spans(raw, findings);
+    pseudowire::check(raw, &spans, findings);
     check_cores(&raw.cores, &spans, facts, findings);
     spans
 }
@@ -308,6 +311,7 @@ fn check_spans(raw: &Raw, findings: &mut Findings<'_>) -> Vec<Span> {
                 kind: entry.kind,
                 unit,
                 card: entry.card,
+                wire: pseudowire::wire(entry, usize::from(unit - entry.unit.first)),
                 common_channel: entry.common_channel,
                 law: entry.law.fixed().copied().unwrap_or(law),
                 signalling: entry.signalling,

@@ -69,7 +69,7 @@ macro_rules! register {
 /// Calls `$use!` with every section type, in the order of the file: the one list of tables.
 macro_rules! sections {
     ($use:ident) => {
-        $use! { Gateway Agent Dns Cores Transport Xdp SimCard SpanEntry H248 Cas Timers Limits Overload LoadControl Cac ScopeEntry Operator Metrics Log }
+        $use! { Gateway Agent Dns Cores Transport Xdp SimCard CesopsnCard SpanEntry H248 Cas Timers Limits Overload LoadControl Cac ScopeEntry Operator Metrics Log }
     };
 }
 pub(super) use sections;
@@ -246,14 +246,39 @@ register! {
         codecs: Vec<Codec> = (vec![Codec::Pcmu, Codec::Pcma]) in (1..=4, ()); restart
     }
 
+    /// Spans that come in pseudowires (CESoPSN, RFC 5086), and the RTP ports of their connections.
+    CesopsnCard = "cards.cesopsn" {
+        /// The address connections send and receive RTP at.
+        media_address: IpAddr = (IpAddr::V4(Ipv4Addr::LOCALHOST)) in (); restart
+        /// The RTP ports, an even one for each connection and the next one for its RTCP. They are held while the connection is up; when none
+        /// is left a connection is refused (403).
+        media_ports: PortRange = (PortRange { first: 16384, last: 32767 }) in (); restart
+        /// The DiffServ code point of pseudowires and RTP. 46 is expedited forwarding (RFC 4553 8, RFC 4594 4.1).
+        dscp: u8 = 46 in 0..=63; restart
+    }
+
     /// A trunk span, or several of a kind. One table for each.
     SpanEntry = "span" {
         /// `"t3"`: 28 T1 of 24 channels, `ds/ds3-1/ds1-5/17`. `"t1"`: 24 channels, `ds/ds1-5/17`. `"e1"`: 31 channels, `ds/e1-5/17`.
         kind: SpanKind = required in (); restart
         /// The number in its name: `1`, or `"1-16"` for sixteen alike.
         unit: Units = required in (); restart
-        /// The card it is on.
+        /// The card it is on: `"sim"`, or `"cesopsn"` for a T1 or E1 in a pseudowire.
         card: Card = (Card::Sim) in (); restart
+        /// With `"cesopsn"`: where its packets come to. Each T1 or E1 has a port of its own (RFC 5086 4.2); this is that of the first one, the others
+        /// of the table have the next ones in order.
+        local: Option<SocketAddr> = (None) in DefaultPort(49152); restart
+        /// With `"cesopsn"`: where the far end sends from and receives, ports as with `local`. Packets from elsewhere are dropped and counted.
+        peer: Option<SocketAddr> = (None) in DefaultPort(49152); restart
+        /// With `"cesopsn"`: frames of 125 us in a packet. `"auto"`: a whole multiframe with signalling, 24 for a T1 (3 ms) and 16 for an E1
+        /// (2 ms), else 8 (1 ms). With signalling it divides the multiframe. Both ends must agree.
+        frames: Auto<u8> = (Auto::Auto) in 1..=64; restart
+        /// With `"cesopsn"`: the RTP payload type when the packets have RTP headers. Both ends must agree.
+        rtp: Option<u8> = (None) in 96..=127; restart
+        /// With `"cesopsn"`: the shortest mean wait of packets in the jitter buffer. It grows up to `jitter_max` when packets come late.
+        jitter: Duration = (millis(6)) in millis(1)..=millis(200); restart
+        /// See `jitter`.
+        jitter_max: Duration = (millis(60)) in millis(1)..=millis(200); restart
         /// Whether a channel carries common-channel signalling and so is no endpoint: 24 of each T1 (RFC 4805), 16 of an E1.
         common_channel: bool = false in (); restart
         /// The companding law of its channels. `"auto"`: A-law for an E1, mu-law else (ITU-T G.711).

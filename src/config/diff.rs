@@ -39,6 +39,7 @@ pub fn diff(old: &Config, new: &Config) -> Vec<Change> {
     section(&mut changes, Transport::TABLE, &old.transport, &new.transport);
     section(&mut changes, Xdp::TABLE, &old.xdp, &new.xdp);
     section(&mut changes, SimCard::TABLE, &old.sim, &new.sim);
+    section(&mut changes, CesopsnCard::TABLE, &old.cesopsn, &new.cesopsn);
     spans(&mut changes, &old.spans, &new.spans);
     h248(&mut changes, &old.h248, &new.h248);
     section(&mut changes, Cas::TABLE, &old.cas, &new.cas);
@@ -124,11 +125,12 @@ fn spans(changes: &mut Vec<Change>, old: &[Span], new: &[Span]) {
 }
 
 fn span_text(span: &Span) -> String {
-    let Span { kind: _, unit: _, card, common_channel, law, signalling, direction, yields, agent, h248 } = span;
+    let Span { kind: _, unit: _, card, wire, common_channel, law, signalling, direction, yields, agent, h248 } = span;
     let (card, law, agent) = (card.show(), law.show(), agent.show());
     let line = format!("signalling = {}, direction = {}, yields = {yields}", signalling.show(), direction.show());
+    let wire = wire.as_ref().map_or(String::new(), |wire| format!(" ({wire})"));
     let protocol = h248.as_ref().map_or(String::new(), |name| format!(", h248 = {}", name.show()));
-    format!("{{ card = {card}, common_channel = {common_channel}, law = {law}, {line}, agent = {agent}{protocol} }}")
+    format!("{{ card = {card}{wire}, common_channel = {common_channel}, law = {law}, {line}, agent = {agent}{protocol} }}")
 }
 
 #[cfg(test)]

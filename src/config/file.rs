@@ -35,6 +35,7 @@ pub(super) struct Raw {
     pub transport: Transport,
     pub xdp: Xdp,
     pub sim: SimCard,
+    pub cesopsn: CesopsnCard,
     pub spans: Vec<(String, SpanEntry)>,
     pub h248: Vec<(String, H248)>,
     pub cas: Cas,
@@ -234,7 +235,7 @@ pub(super) fn read(findings: &mut Findings<'_>) -> Option<Raw> {
     let root: &dyn TableLike = document.as_table();
     refuse_unknown(findings, root, "", &TABLES);
     if let Some(cards) = root.get("cards").and_then(Item::as_table_like) {
-        refuse_unknown(findings, cards, "cards", &["sim"]);
+        refuse_unknown(findings, cards, "cards", &["sim", "cesopsn"]);
     }
     Some(Raw {
         gateway: section(findings, root)?,
@@ -244,6 +245,7 @@ pub(super) fn read(findings: &mut Findings<'_>) -> Option<Raw> {
         transport: section(findings, root)?,
         xdp: section(findings, root)?,
         sim: section(findings, root)?,
+        cesopsn: section(findings, root)?,
         spans: list(findings, root, SPANS_MAX),
         h248: list(findings, root, H248_MAX),
         cas: section(findings, root)?,

@@ -17,6 +17,7 @@ mod file;
 mod h248;
 mod plan;
 mod profile;
+mod pseudowire;
 mod types;
 mod valid;
 mod value;
@@ -26,8 +27,8 @@ use std::path::Path;
 pub use admission::{groups, limits, limits_of_cores, policies, tree};
 pub use check::unfit as unfit_address;
 pub use defaults::{
-    Agent, CORES_MAX, Cac, Cas, Cores, Dns, Gateway, H248, Limits, LoadControl, Log, Metrics, Operator, Overload, ScopeEntry, SimCard,
-    Timers, Transport, Xdp,
+    Agent, CORES_MAX, Cac, Cas, CesopsnCard, Cores, Dns, Gateway, H248, Limits, LoadControl, Log, Metrics, Operator, Overload, ScopeEntry,
+    SimCard, Timers, Transport, Xdp,
 };
 pub use diff::{Change, diff};
 pub use document::markdown;
@@ -37,6 +38,7 @@ pub use plan::{
     xdp_bytes,
 };
 pub use profile::Interop;
+pub use pseudowire::Wire;
 pub use types::*;
 pub use valid::{Config, Layout, Line, Span};
 pub use value::{Auto, Bytes};

@@ -200,6 +200,8 @@ words! {
     Card {
         /// Simulated, without voice.
         Sim = "sim",
+        /// A pseudowire over UDP, structure-aware (RFC 5086).
+        Cesopsn = "cesopsn",
     }
 
     /// A kind of span.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::defaults::*;
+use super::pseudowire::Wire;
 use super::types::{Card, Direction, Law, Signalling, SpanKind};
 use super::value::Auto;
 use crate::proto::base::AgentId;
@@ -26,6 +27,8 @@ pub struct Config {
     pub xdp: Xdp,
     /// The simulated card (`[cards.sim]`).
     pub sim: SimCard,
+    /// Pseudowires (`[cards.cesopsn]`).
+    pub cesopsn: CesopsnCard,
     /// The spans, one each, in the order of the file.
     pub spans: Vec<Span>,
     /// The gateways that H.248 controllers see.
@@ -133,6 +136,8 @@ pub struct Span {
     pub unit: u16,
     /// The card it is on.
     pub card: Card,
+    /// The pseudowire of its first line, when it is on such a card; those of the others have the next ports.
+    pub wire: Option<Wire>,
     /// Whether a channel of each line carries signalling and is no endpoint: 24 of a T1, 16 of an E1.
     pub common_channel: bool,
     /// The companding law of its channels.
@@ -203,6 +208,7 @@ mod tests {
             kind,
             unit: 7,
             card: Card::Sim,
+            wire: None,
             common_channel,
             law: Law::Mu,
             signalling: Signalling::Clear,

@@ -1,5 +1,6 @@
 //! From a configuration to running cores: plan, settings, sockets, frames, rings, threads.
 
+use super::card;
 use super::clock::{Clock, wall_us_at_zero};
 use super::cluster::gateway::Cluster;
 use super::core_loop::{CoreLoop, Exit, Outbox, Spin, guard};
@@ -7,7 +8,7 @@ use super::cores::{CorePort, Cores, Pulse, REQUESTS};
 use super::dns::fit;
 use super::dns::table::Known;
 use super::frame::{ChunkLayout, FrameLayout, FramePool, FrameTable, HEADROOM};
-use super::gateways::{cards as gateway_cards, plans as gateway_plans};
+use super::gateways::plans as gateway_plans;
 use super::steered::steer;
 use super::tap::Tap;
 use super::transport::steer::Steered;
@@ -30,7 +31,7 @@ use crate::proto::plan::{
     Admission, AgentSettings, Limits, LoadControl, Lookups, Manners, Plan, Provisional, Settings, SpanPlan, Timers, Version,
 };
 use crate::proto::transaction::pace::PaceSettings;
-use crate::proto::trunk::{Facility, FacilityKind, FacilityPlan, SimCard, SimulatedPlan, Topology};
+use crate::proto::trunk::{FacilityKind, FacilityPlan, Topology};
 use anyhow::{Context, Result, anyhow, bail};
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -134,8 +135,8 @@ impl Gateway {
             // A shard has no sockets: its transport only sleeps, and io_uring has nothing to do without sockets.
             let kind = if core_plan.role == Role::Shard { Kind::Mmsg } else { transport.kind };
             let (cpu, spin) = (usize::from(core_plan.cpu), spin(config.cores.busy_poll));
-            let card = sim_card(config, &plan, core)?;
-            let gateway_cards = gateway_cards(config, &plan, core)?;
+            let card = card::of_core(config, &plan, core, &clock)?;
+            let gateway_cards = card::of_gateways(config, &plan, core, &clock)?;
             let seed = entropy::seed().context("no randomness from the kernel")?[0];
             let thread = std::thread::Builder::new().name(format!("core-{}", core.0));
             let run = move || {
@@ -155,16 +156,7 @@ impl Gateway {
                         }
                     };
                     let now = clock.now();
-                    let core = Core::new(Boot {
-                        core,
-                        plan,
-                        settings,
-                        counters: counters.clone(),
-                        card: Box::new(card),
-                        gateway_cards,
-                        seed,
-                        now,
-                    });
+                    let core = Core::new(Boot { core, plan, settings, counters: counters.clone(), card, gateway_cards, seed, now });
                     let exit = match carrier {
                         Some((carrier, pool)) => Exit::Carrier(carrier, pool),
                         None => Exit::Sockets,
@@ -406,28 +398,6 @@ fn spin(busy_poll: BusyPoll) -> Spin {
     }
 }
 
-/// The card of one core: a simulated one, for all the spans it owns; a T3 is the lead core's.
-pub(super) fn sim_card(config: &Config, plan: &Plan, core: CoreId) -> Result<SimCard> {
-    let owned: Vec<_> = plan.owned_spans(core).map(|span| span.range).collect();
-    let mine = |facility: &Facility| match facility {
-        Facility::T3(_) => plan.lead() == core,
-        Facility::Span(_) => owned.contains(&plan.topology.endpoints_of(*facility)),
-    };
-    let facilities: Vec<Facility> = plan.topology.facilities().filter(mine).collect();
-    let ordinal = plan.ordinal(core).unwrap_or(0) as u32;
-    let ports = config.sim.media_ports;
-    Ok(SimCard::new(&SimulatedPlan {
-        topology: &plan.topology,
-        kinds: &plan.kinds(),
-        facilities: &facilities,
-        address: config.sim.media_address,
-        ports: ports.first..=ports.last,
-        part: (ordinal, (plan.owners.len() + plan.gateways.len()) as u32),
-        connections: plan.limits.connections,
-        seed: entropy::seed().context("no randomness from the kernel")?[1],
-    }))
-}
-
 /// How the channels of a span signal, in the words of the machines.
 fn signalling(span: &config::Span) -> Signalling {
     use config::Signalling as Configured;
@@ -498,13 +468,8 @@ pub(super) fn plan(config: &Config, layout: &config::Plan) -> Result<Plan> {
     let topology = Topology::new(&facilities).map_err(|error| anyhow!("span: {error:?}"))?;
     let mut spans = Vec::new();
     for span in topology.spans() {
-        let (kind, unit) = match span.t3 {
-            Some(t3) => (SpanKind::T3, topology.t3_unit(t3)),
-            None if span.kind == FacilityKind::E1 => (SpanKind::E1, Some(span.number)),
-            None => (SpanKind::T1, Some(span.number)),
-        };
-        let Some(configured) = config.spans.iter().find(|c| c.kind == kind && Some(u32::from(c.unit)) == unit) else {
-            bail!("span: no configuration for {kind:?} {unit:?}");
+        let Some(configured) = card::configured(config, &topology, span) else {
+            bail!("span: no configuration for {:?} {}", span.kind, span.number);
         };
         let law = match configured.law {
             config::Law::Mu => Law::Mu,

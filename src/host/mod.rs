@@ -1,8 +1,9 @@
 //! The machine-facing half: cores, frames, rings, sockets, clocks, the control loop.
 //!
-//! `unsafe` lives in [`frame`] and in `transport::{sys, mmsg, uring}` only, behind safe surfaces.
+//! `unsafe` lives in [`frame`] and in `transport::{sys, burst, mmsg, uring}` only, behind safe surfaces.
 
 pub mod boot;
+pub mod card;
 pub mod clock;
 pub mod cluster;
 pub mod control;

@@ -3,9 +3,13 @@
 use super::Gateway;
 use super::names::{self, facility_name};
 use super::protocol::{Failure, FailureKind};
-use super::view::{PerformanceRow, SpanPage};
+use super::view::{CircuitRow, PerformanceRow, SpanPage};
+use crate::host::card;
+use crate::proto::base::CoreId;
 use crate::proto::core::{Answer, Ask};
+use crate::proto::pseudowire::State;
 use crate::proto::trunk::Facility;
+use crate::proto::trunk::circuit::CircuitView;
 use crate::proto::trunk::performance::{Counts, INTERVAL_SECONDS, Signal};
 
 impl Gateway {
@@ -20,6 +24,13 @@ impl Gateway {
         let Some((_, Answer::Performance(view))) = answer else { return Err(unanswered()) };
         let local = facility_name(&plan.topology, facility);
         let row = self.span_rows(silent).into_iter().find(|row| row.name == local).ok_or_else(unanswered)?;
+        let circuit = match (row.core, facility) {
+            (Some(core), Facility::Span(_)) => match self.ask(&[CoreId(core)], &Ask::Circuit(facility), silent).pop() {
+                Some((_, Answer::Circuit(view))) => view.map(circuit_row),
+                _ => None,
+            },
+            _ => None,
+        };
         let (performance, history) = (&view.performance, view.performance.history());
         let signal = performance.signal();
         let (current, elapsed) = history.current();
@@ -27,6 +38,8 @@ impl Gateway {
         let past = u32::try_from(intervals.len()).unwrap_or(u32::MAX).saturating_mul(INTERVAL_SECONDS);
         Ok(SpanPage {
             row,
+            card: card::kind(&self.config(), &plan.topology, facility).into(),
+            circuit,
             signal: signal.name().into(),
             defects: view.defects.iter().map(|defect| defect.name().into()).collect(),
             available: performance.is_available(),
@@ -43,6 +56,34 @@ impl Gateway {
             Some((_, Answer::PerformanceTotals(list))) => list,
             _ => Vec::new(),
         }
+    }
+}
+
+fn circuit_row(view: CircuitView) -> CircuitRow {
+    let CircuitView { state, counts, waiting, target, drift_ppm, .. } = view;
+    CircuitRow {
+        state: match state {
+            State::Filling => "filling",
+            State::Normal => "normal",
+            State::PacketLoss => "packet-loss",
+        }
+        .into(),
+        received: counts.received,
+        sent: counts.sent,
+        lost: counts.buffer.lost,
+        late: counts.buffer.late,
+        duplicate: counts.buffer.duplicate,
+        overrun: counts.buffer.overrun,
+        strays: counts.strays,
+        malformed: counts.malformed,
+        local_faults: counts.local_faults,
+        remote_losses: counts.remote_losses,
+        remote_defects: counts.remote_defects,
+        restarted: counts.buffer.restarted,
+        slips: counts.slips,
+        waiting,
+        wait_ms: (target.as_secs_f64() * 1e6).round() / 1e3,
+        drift_ppm: (drift_ppm * 10.0).round() / 10.0,
     }
 }
 

@@ -99,7 +99,7 @@ impl Machines {
             let (inbox, orders) = bounded(crate::host::cores::REQUESTS);
             let (waker, _) = wake::pair().unwrap();
             let (counters, pulse) = (Arc::new(Counters::new()), Arc::new(Pulse::default()));
-            let card = Box::new(boot::sim_card(&config, &plan, id).unwrap());
+            let card = crate::host::card::of_core(&config, &plan, id, &clock).unwrap();
             let (plan, settings, now) = (plan.clone(), settings.clone(), clock.now());
             let core =
                 Core::new(Boot { core: id, plan, settings, counters: counters.clone(), card, gateway_cards: Vec::new(), seed: 7, now });

@@ -9,6 +9,7 @@
 //!
 //! To add a transport: one file, one line in [`select`]'s `transports!`, and `tests/loopback` runs the contract test on it.
 
+pub mod burst;
 pub mod mmsg;
 pub mod reports;
 mod runs;

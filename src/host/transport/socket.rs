@@ -22,11 +22,20 @@ pub struct SocketSettings {
     pub shared: bool,
     /// The kernel notes when each datagram arrived (SO_TIMESTAMPNS), so that waiting in the socket counts.
     pub timestamps: bool,
+    /// No packet is fragmented on its way (the DF bit), and what could not be delivered is not reported: for media.
+    pub media: bool,
+}
+
+impl SocketSettings {
+    /// What a socket for media has.
+    pub fn media() -> SocketSettings {
+        SocketSettings { media: true, ..SocketSettings::default() }
+    }
 }
 
 impl Default for SocketSettings {
     fn default() -> SocketSettings {
-        SocketSettings { receive_buffer: 4 << 20, send_buffer: 1 << 20, dscp: 0, shared: false, timestamps: true }
+        SocketSettings { receive_buffer: 4 << 20, send_buffer: 1 << 20, dscp: 0, shared: false, timestamps: true, media: false }
     }
 }
 
@@ -63,15 +72,22 @@ fn bind_one(address: SocketAddr, settings: &SocketSettings) -> io::Result<UdpSoc
         socket.set_reuse_port(true)?;
     }
     let traffic_class = u32::from(settings.dscp & 63) << 2;
+    let fragments = |discover: i32, dont: i32| if settings.media { discover } else { dont };
+    let reports = i32::from(!settings.media);
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
         socket.set_tclass_v6(traffic_class)?;
-        set_option(socket.as_fd(), libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_DONT)?;
-        set_option(socket.as_fd(), libc::IPPROTO_IPV6, libc::IPV6_RECVERR, 1)?;
+        set_option(
+            socket.as_fd(),
+            libc::IPPROTO_IPV6,
+            libc::IPV6_MTU_DISCOVER,
+            fragments(libc::IPV6_PMTUDISC_DO, libc::IPV6_PMTUDISC_DONT),
+        )?;
+        set_option(socket.as_fd(), libc::IPPROTO_IPV6, libc::IPV6_RECVERR, reports)?;
     } else {
         socket.set_tos_v4(traffic_class)?;
-        set_option(socket.as_fd(), libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DONT)?;
-        set_option(socket.as_fd(), libc::IPPROTO_IP, libc::IP_RECVERR, 1)?;
+        set_option(socket.as_fd(), libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, fragments(libc::IP_PMTUDISC_DO, libc::IP_PMTUDISC_DONT))?;
+        set_option(socket.as_fd(), libc::IPPROTO_IP, libc::IP_RECVERR, reports)?;
     }
     let receive_buffer = i32::try_from(settings.receive_buffer).unwrap_or(i32::MAX);
     if set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, receive_buffer).is_err() {

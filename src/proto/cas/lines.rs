@@ -9,9 +9,10 @@ use crate::proto::codec::mgcp::ParameterList;
 use crate::proto::package::parameters::{Digits, setup};
 use crate::proto::package::{ChannelKind, EventId, HookRule, PackageId, find_item};
 use crate::proto::timer::TimerWheel;
+use crate::proto::trunk::circuit::CircuitView;
 use crate::proto::trunk::{
-    Answer, Card, CardFault, CardOrder, DigitKind, EventText, Hook, Indication, LineInput, LineOrder, Media, MediaAddress, MediaReport,
-    Seizer,
+    Answer, Card, CardFault, CardOrder, DigitKind, EventText, Facility, Hook, Indication, LineInput, LineOrder, Media, MediaAddress,
+    MediaReport, Seizer,
 };
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -361,6 +362,10 @@ impl Card for Lines {
 
     fn order_line(&mut self, now: Time, endpoint: EndpointIndex, order: &LineOrder) {
         self.card.order_line(now, endpoint, order);
+    }
+
+    fn circuit(&self, facility: Facility) -> Option<CircuitView> {
+        self.card.circuit(facility)
     }
 
     fn poll(&mut self, now: Time) -> Option<Indication> {

@@ -18,6 +18,7 @@ use crate::proto::transaction::outgoing::Outstanding;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use crate::proto::trunk::circuit::CircuitView;
 use crate::proto::trunk::{CardOrder, Counts, Cursor, Facility, MediaReport, Selection, SpanIndex};
 
 /// A question or an order, with the answer as far as it is there.
@@ -66,6 +67,8 @@ pub enum Ask {
     States(Selection),
     /// The lead core: facilities, alarms and announcements.
     Facilities,
+    /// The pseudowire of one facility, of the core that owns it.
+    Circuit(Facility),
     /// The lead core: the performance of one facility.
     Performance(Facility),
     /// The lead core: what the performance of every facility has counted.
@@ -114,6 +117,8 @@ pub enum Answer {
     States(Vec<(EndpointIndex, restart::EndpointView)>),
     /// Facilities.
     Facilities(FacilitiesView),
+    /// A pseudowire; `None`: the facility has none.
+    Circuit(Option<CircuitView>),
     /// Performance of a facility.
     Performance(Box<PerformanceView>),
     /// Performance of all: counted since the start.
@@ -300,6 +305,11 @@ impl Core {
                 if let Err(why) = self.operate_cards(turn.now, order) {
                     request.answer = Answer::Refused(why);
                 }
+                true
+            }
+            Ask::Circuit(facility) => {
+                let endpoint = EndpointIndex(self.plan.topology.endpoints_of(*facility).first);
+                request.answer = Answer::Circuit(self.calls_of(endpoint).card.circuit(*facility));
                 true
             }
             Ask::Administer(order) => {

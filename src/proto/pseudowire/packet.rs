@@ -40,8 +40,8 @@ pub enum Structure {
 pub struct RtpSettings {
     /// Payload type, 96 to 127.
     pub payload_type: u8,
-    /// Synchronization source.
-    pub ssrc: u32,
+    /// Synchronization source: what goes out has this one, and what comes must have it. `None`: 0 goes out, and any may come.
+    pub ssrc: Option<u32>,
 }
 
 /// What both ends have agreed on.
@@ -202,7 +202,7 @@ impl Layout {
             let (header, behind) = rest.split_first_chunk_mut::<RTP_HEADER>()?;
             let [s0, s1] = packet.header.sequence.to_be_bytes();
             let [t0, t1, t2, t3] = packet.timestamp.unwrap_or_default().to_be_bytes();
-            let [i0, i1, i2, i3] = rtp.ssrc.to_be_bytes();
+            let [i0, i1, i2, i3] = rtp.ssrc.unwrap_or_default().to_be_bytes();
             *header = [0x80, rtp.payload_type, s0, s1, t0, t1, t2, t3, i0, i1, i2, i3];
             rest = behind;
         }
@@ -332,7 +332,8 @@ fn read_rtp(octets: &[u8], expected: RtpSettings) -> Result<(u32, &[u8]), Malfor
     if first != 0x80 || second & 0x80 != 0 {
         return Err(Malformed::Rtp);
     }
-    if second != expected.payload_type || u32::from_be_bytes([s0, s1, s2, s3]) != expected.ssrc {
+    let other_source = expected.ssrc.is_some_and(|ssrc| u32::from_be_bytes([s0, s1, s2, s3]) != ssrc);
+    if second != expected.payload_type || other_source {
         return Err(Malformed::Stray);
     }
     Ok((u32::from_be_bytes([t0, t1, t2, t3]), rest))
@@ -391,13 +392,13 @@ mod tests {
         assert_eq!(signalled(24, 24, 8).fragments(), 3);
         assert!(Layout::new(Structure::Signalled { channels: 24, multiframe: 24, frames: 7 }, None).is_err());
         assert!(Layout::new(Structure::Bits(1500), None).is_err());
-        assert!(Layout::new(Structure::Bits(192), Some(RtpSettings { payload_type: 8, ssrc: 0 })).is_err());
+        assert!(Layout::new(Structure::Bits(192), Some(RtpSettings { payload_type: 8, ssrc: None })).is_err());
     }
 
     #[test]
     fn rtp_comes_before_the_control_word_and_belongs_to_the_stream() {
         // SAT-02, SAT-04, SAT-14
-        let rtp = RtpSettings { payload_type: 100, ssrc: 0xDEAD_BEEF };
+        let rtp = RtpSettings { payload_type: 100, ssrc: Some(0xDEAD_BEEF) };
         let layout = bits(2, Some(rtp));
         let header = Header { sequence: 7, ..Header::default() };
         let packet = Packet { header, timestamp: Some(0x0102_0304), fragment: Fragment::Whole, data: &[0xAA, 0x55], signalling: &[] };
@@ -405,7 +406,7 @@ mod tests {
         let length = layout.write(&packet, &mut out).unwrap();
         assert_eq!(out[..length], [0x80, 100, 0, 7, 1, 2, 3, 4, 0xDE, 0xAD, 0xBE, 0xEF, 0, 18, 0, 7, 0xAA, 0x55]);
         assert_eq!(layout.read(&out[..length]), Ok(packet));
-        let other = bits(2, Some(RtpSettings { ssrc: 1, ..rtp }));
+        let other = bits(2, Some(RtpSettings { ssrc: Some(1), ..rtp }));
         assert_eq!(other.read(&out[..length]), Err(Malformed::Stray));
         out[0] = 0x90;
         assert_eq!(layout.read(&out[..length]), Err(Malformed::Rtp));
@@ -460,7 +461,7 @@ mod tests {
 
     #[test]
     fn any_octets_are_read_or_refused_and_what_is_read_writes_the_same() {
-        let rtp = Some(RtpSettings { payload_type: 96, ssrc: 0 });
+        let rtp = Some(RtpSettings { payload_type: 96, ssrc: Some(0) });
         let layouts = [
             bits(3, None),
             bits(3, rtp),

@@ -95,6 +95,8 @@ pub struct Receiver {
     state: State,
     /// Playing waits until there is enough.
     gathering: bool,
+    /// Periods to let pass before the next one is played.
+    held: u16,
     /// The sequence number to play next; none before the first packet.
     next: Option<u16>,
     slots: Box<[Slot]>,
@@ -131,6 +133,7 @@ impl Receiver {
             settings,
             state: State::Filling,
             gathering: true,
+            held: 0,
             next: None,
             slots: vec![Slot::default(); slots].into(),
             octets: vec![0; slots * stride].into(),
@@ -157,27 +160,40 @@ impl Receiver {
         self.waiting
     }
 
-    /// A packet has come.
-    pub fn receive(&mut self, packet: &Packet<'_>) {
+    /// A packet has come. How many periods after the next one it is played, less than 0 when its turn has passed; `None` while nothing
+    /// is played, and for a packet that belongs nowhere.
+    pub fn receive(&mut self, packet: &Packet<'_>) -> Option<i32> {
         let sequence = packet.header.sequence;
         let next = *self.next.get_or_insert(sequence);
         let ahead = sequence.wrapping_sub(next);
         if ahead < self.settings.depth_max {
             self.elsewhere.1 = 0;
-            return self.keep(packet);
+            self.keep(packet);
+            return (!self.gathering).then(|| i32::from(ahead) + i32::from(self.held));
         }
         let late = next.wrapping_sub(sequence) <= self.settings.depth_max;
         if self.gathering && late && next.wrapping_sub(sequence) + self.span() <= self.settings.depth_max {
             // The first to come was not the first one sent: there is still time for this one.
             self.next = Some(sequence);
-            return self.keep(packet);
+            self.keep(packet);
+            return None;
         }
         if late {
             self.counted.late = self.counted.late.saturating_add(1);
         } else {
             self.counted.overrun = self.counted.overrun.saturating_add(1);
         }
+        let gathering = self.gathering;
         self.follow(packet);
+        (late && !gathering && !self.gathering).then(|| -i32::from(next.wrapping_sub(sequence)))
+    }
+
+    /// Lets everything be played so many periods later: a controlled slip. The trunk gets filler meanwhile.
+    pub fn hold(&mut self, periods: u16) {
+        if !self.gathering {
+            let room = self.settings.depth_max.saturating_sub(self.span());
+            self.held = self.held.saturating_add(periods).min(room);
+        }
     }
 
     /// One packet period is over.
@@ -189,6 +205,10 @@ impl Receiver {
                 return Played::Silent;
             }
         };
+        if let Some(left) = self.held.checked_sub(1) {
+            self.held = left;
+            return Played::Silent;
+        }
         self.gathering = false;
         if self.state == State::Filling {
             self.enter(State::Normal);
@@ -271,6 +291,7 @@ impl Receiver {
         self.elsewhere = (0, 0);
         self.slots.fill(Slot::default());
         self.waiting = 0;
+        self.held = 0;
         self.gathering = true;
         if self.state == State::Normal {
             self.enter(State::Filling);

@@ -3,6 +3,7 @@
 //! Media belongs to the card: it hands out the local address and port of a connection, moves audio as the mode says, counts, and sees
 //! the line. Every order may be answered at once or later by an [`Indication`]; a connection is named by the slot of its core.
 
+use super::circuit::CircuitView;
 use super::{Defect, Facility};
 use crate::proto::base::{EndpointIndex, Mode, Time};
 use crate::proto::package::EventId;
@@ -71,6 +72,11 @@ pub trait Card {
 
     /// Whether the state that `event` reports the beginning of is the present one (`F: ES`).
     fn holds(&self, endpoint: EndpointIndex, event: EventId) -> bool;
+
+    /// How the pseudowire of a facility is, for a display; `None`: it has none, or is not carried by the card.
+    fn circuit(&self, _: Facility) -> Option<CircuitView> {
+        None
+    }
 
     /// The next thing the card has to say.
     fn poll(&mut self, now: Time) -> Option<Indication>;

@@ -6,6 +6,7 @@
 
 pub mod alarm;
 pub mod card;
+pub mod circuit;
 pub mod performance;
 pub mod placement;
 mod reader;

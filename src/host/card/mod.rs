@@ -1,0 +1,153 @@
+//! The cards of cores: from the configuration to what carries the spans of a core.
+//!
+//! A simulated card has its spans to itself ([`SimCard`]); spans in pseudowires are on a [`Pseudowires`], which does its own IO when it is
+//! polled. A core with both kinds has a [`Mixed`] card.
+
+mod mixed;
+mod pseudowires;
+
+use self::mixed::Mixed;
+pub use self::pseudowires::SLICE;
+use self::pseudowires::{Carried, Pseudowires};
+use super::clock::Clock;
+use super::entropy;
+use crate::config::{self, Config, SpanKind, Wire};
+use crate::proto::base::CoreId;
+use crate::proto::endpoint::Law;
+use crate::proto::plan::Plan;
+use crate::proto::trunk::circuit::{CircuitSettings, Coding, DigroupSettings};
+use crate::proto::trunk::topology::Span;
+use crate::proto::trunk::{Card, Facility, FacilityKind, SimCard, SimulatedPlan, SpanIndex, Topology};
+use anyhow::{Context, Result, anyhow};
+
+/// What the file says of a span of the topology.
+pub fn configured<'c>(config: &'c Config, topology: &Topology, span: &Span) -> Option<&'c config::Span> {
+    let (kind, unit) = match span.t3 {
+        Some(t3) => (SpanKind::T3, topology.t3_unit(t3)),
+        None if span.kind == FacilityKind::E1 => (SpanKind::E1, Some(span.number)),
+        None => (SpanKind::T1, Some(span.number)),
+    };
+    config.spans.iter().find(|c| c.kind == kind && Some(u32::from(c.unit)) == unit)
+}
+
+/// The word of the card a facility is on.
+pub fn kind(config: &Config, topology: &Topology, facility: Facility) -> &'static str {
+    let span = match facility {
+        Facility::T3(t3) => SpanIndex(topology.t3_spans(t3).start),
+        Facility::Span(span) => span,
+    };
+    topology.span(span).and_then(|span| configured(config, topology, span)).map_or("sim", |span| span.card.word())
+}
+
+/// The pseudowire of a span; `None` unless it is on one.
+fn wire(config: &Config, topology: &Topology, span: &Span) -> Option<Wire> {
+    let first = configured(config, topology, span)?.wire?;
+    Some(if span.t3.is_some() { first.line(span.number.saturating_sub(1) as usize) } else { first })
+}
+
+/// Whose card it is, and what it may use.
+struct Share {
+    facilities: Vec<Facility>,
+    connections: u32,
+    /// Its part of the ports of all, 0-based.
+    part: u32,
+}
+
+/// The card of one core: for all the spans it owns; a T3 is the lead core's.
+///
+/// # Errors
+/// What the machine refused.
+pub fn of_core(config: &Config, plan: &Plan, core: CoreId, clock: &Clock) -> Result<Box<dyn Card + Send>> {
+    let owned: Vec<_> = plan.owned_spans(core).map(|span| span.range).collect();
+    let mine = |facility: &Facility| match facility {
+        Facility::T3(_) => plan.lead() == core,
+        Facility::Span(_) => owned.contains(&plan.topology.endpoints_of(*facility)),
+    };
+    let facilities = plan.topology.facilities().filter(mine).collect();
+    let part = plan.ordinal(core).unwrap_or(0) as u32;
+    card(config, plan, Share { facilities, connections: plan.limits.connections, part }, clock)
+}
+
+/// A card for each H.248 gateway that `core` runs.
+///
+/// # Errors
+/// What the machine refused.
+pub fn of_gateways(config: &Config, plan: &Plan, core: CoreId, clock: &Clock) -> Result<Vec<Box<dyn Card + Send>>> {
+    let here = plan.gateways.iter().enumerate().filter(|(_, gateway)| gateway.core == core);
+    here.map(|(place, gateway)| {
+        let owned: Vec<_> = plan.gateway_spans(place as u8).map(|span| span.range).collect();
+        let mine = |facility: &Facility| matches!(facility, Facility::Span(_)) && owned.contains(&plan.topology.endpoints_of(*facility));
+        let facilities = plan.topology.facilities().filter(mine).collect();
+        let part = (plan.owners.len() + place) as u32;
+        card(config, plan, Share { facilities, connections: gateway.connections, part }, clock)
+    })
+    .collect()
+}
+
+fn card(config: &Config, plan: &Plan, share: Share, clock: &Clock) -> Result<Box<dyn Card + Send>> {
+    let topology = &plan.topology;
+    let is_real = |facility: &Facility| match facility {
+        Facility::Span(span) => topology.span(*span).is_some_and(|span| wire(config, topology, span).is_some()),
+        // A T3 whose T1s come each in a pseudowire has no signal of its own.
+        Facility::T3(t3) => {
+            let mut spans = topology.t3_spans(*t3).map(SpanIndex);
+            spans.all(|span| topology.span(span).is_some_and(|span| wire(config, topology, span).is_some()))
+        }
+    };
+    let (real, simulated): (Vec<Facility>, Vec<Facility>) = share.facilities.iter().partition(|facility| is_real(facility));
+    if real.is_empty() {
+        return Ok(Box::new(sim_card(config, plan, &simulated, &share)?));
+    }
+    let pseudowires = pseudowires(config, plan, &real, clock)?;
+    if simulated.is_empty() {
+        return Ok(Box::new(pseudowires));
+    }
+    let sim = sim_card(config, plan, &simulated, &share)?;
+    Ok(Box::new(Mixed::new(sim, pseudowires, share.connections)))
+}
+
+fn sim_card(config: &Config, plan: &Plan, facilities: &[Facility], share: &Share) -> Result<SimCard> {
+    let ports = config.sim.media_ports;
+    Ok(SimCard::new(&SimulatedPlan {
+        topology: &plan.topology,
+        kinds: &plan.kinds(),
+        facilities,
+        address: config.sim.media_address,
+        ports: ports.first..=ports.last,
+        part: (share.part, (plan.owners.len() + plan.gateways.len()) as u32),
+        connections: share.connections,
+        seed: entropy::seed().context("no randomness from the kernel")?[1],
+    }))
+}
+
+fn pseudowires(config: &Config, plan: &Plan, facilities: &[Facility], clock: &Clock) -> Result<Pseudowires> {
+    let mut carried = Vec::new();
+    for facility in facilities {
+        let Facility::Span(index) = *facility else { continue };
+        let (Some(span), Some(of_plan)) = (plan.topology.span(index), plan.spans.get(usize::from(index.0))) else { continue };
+        let Some(wire) = wire(config, &plan.topology, span) else { continue };
+        let layout = wire.layout().map_err(|problem| anyhow!("the pseudowire at {}: {problem}", wire.local))?;
+        let signalling = of_plan.signalling;
+        let coding = Coding::of(signalling.kind, signalling.ground_start, span.kind);
+        // Silence, and no endpoint on a channel that carries signalling.
+        let idle = if of_plan.law == Law::A { 0xD5 } else { 0xFF };
+        let sequence = entropy::seed().context("no randomness from the kernel")?[0] as u16;
+        let circuit = CircuitSettings { layout, jitter: wire.jitter, jitter_max: wire.jitter_max, own_clock: false, idle, sequence };
+        let endpoints = channels(span, coding.is_some());
+        carried.push(Carried {
+            settings: DigroupSettings { circuit, facility: *facility, endpoints, coding },
+            range: span.endpoints,
+            wire,
+        });
+    }
+    Pseudowires::new(carried, config.cesopsn.dscp, clock)
+}
+
+/// The endpoint on each channel of a pseudowire. With signalling an E1 leaves its channel 16 out.
+fn channels(span: &Span, signalled: bool) -> Vec<Option<crate::proto::base::EndpointIndex>> {
+    let last = if span.kind == FacilityKind::E1 { 31 } else { 24 };
+    let left_out = if span.kind == FacilityKind::E1 && signalled { 16 } else { 0 };
+    let on =
+        |channel: u32| span.endpoints.iter().zip(0..).find(|(_, place)| span.channel_at(*place) == channel).map(|(endpoint, _)| endpoint);
+    (1..=last).filter(|channel| *channel != left_out).map(on).collect()
+}
