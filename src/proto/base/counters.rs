@@ -55,6 +55,8 @@ counters! {
     H248Adds = "h248_adds",
     /// H.248: terminations subtracted.
     H248Subtracts = "h248_subtracts",
+    /// H.248: Notify commands begun.
+    H248Notifies = "h248_notifies",
     /// H.248: times a controller was asked to take a gateway.
     H248Registrations = "h248_registrations",
     /// H.248: times a controller did not take a gateway, or named another one that is not listed.

@@ -6,6 +6,7 @@ pub mod id;
 pub mod memo;
 pub mod mode;
 pub mod pace;
+pub mod queue;
 pub mod rng;
 pub mod time;
 
@@ -14,5 +15,6 @@ pub use hash::NameKey;
 pub use id::{AgentId, CoreId, EndpointIndex, EndpointRange, FrameRef, HexId, TransactionId};
 pub use memo::Memo;
 pub use mode::Mode;
+pub use queue::{Queue, QueuePool};
 pub use rng::Rng;
 pub use time::Time;

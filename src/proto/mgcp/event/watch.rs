@@ -5,7 +5,7 @@
 //! as text among the blobs of the core. Each watch always has room for the event that triggers a notification.
 
 use super::dial::Dials;
-use crate::proto::base::{EndpointIndex, HexId, Time, TransactionId};
+use crate::proto::base::{EndpointIndex, HexId, Queue, QueuePool, Time, TransactionId};
 use crate::proto::endpoint::{Blob, ConnectionId, EntityId};
 use crate::proto::package::EventId;
 use crate::proto::timer::{Expired, TimerWheel};
@@ -23,7 +23,6 @@ pub const QUARANTINED_MAX: u8 = 32;
 pub const NOTIFIES_MAX: usize = 4;
 
 const TICK: Duration = Duration::from_millis(10);
-const NONE: u32 = u32::MAX;
 
 /// The place of a watch in the table of its core.
 pub type WatchSlot = u32;
@@ -229,18 +228,6 @@ impl Watch {
     }
 }
 
-/// Events in order of occurrence; they live in the pool of the core.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Queue {
-    first: u32,
-    last: u32,
-    count: u8,
-}
-
-impl Queue {
-    const EMPTY: Queue = Queue { first: NONE, last: NONE, count: 0 };
-}
-
 /// A list of events of a watch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Which {
@@ -278,66 +265,12 @@ impl Which {
     }
 }
 
-/// The pool of events. Slots are given out again last freed first; one never used stays untouched memory.
-struct Pool {
-    nodes: Vec<(Occurrence, u32)>,
-    free: u32,
-    limit: usize,
-    used: usize,
-}
-
-impl Pool {
-    fn push(&mut self, queue: &mut Queue, occurrence: Occurrence) -> bool {
-        let place = if let Some(node) = self.nodes.get_mut(self.free as usize) {
-            let place = self.free;
-            self.free = node.1;
-            *node = (occurrence, NONE);
-            place
-        } else if self.nodes.len() < self.limit {
-            self.nodes.push((occurrence, NONE));
-            (self.nodes.len() - 1) as u32
-        } else {
-            return false;
-        };
-        match self.nodes.get_mut(queue.last as usize) {
-            Some(last) => last.1 = place,
-            None => queue.first = place,
-        }
-        queue.last = place;
-        queue.count += 1;
-        self.used += 1;
-        true
-    }
-
-    fn pop(&mut self, queue: &mut Queue) -> Option<Occurrence> {
-        let (occurrence, next) = self.nodes.get_mut(queue.first as usize)?;
-        let taken = *occurrence;
-        let following = std::mem::replace(next, self.free);
-        self.free = queue.first;
-        queue.first = following;
-        queue.count -= 1;
-        if following == NONE {
-            queue.last = NONE;
-        }
-        self.used -= 1;
-        Some(taken)
-    }
-
-    /// Both in one: `front` before `behind`.
-    fn join(&mut self, front: Queue, behind: Queue) -> Queue {
-        let Some(last) = self.nodes.get_mut(front.last as usize) else { return behind };
-        last.1 = behind.first;
-        let last = if behind.count == 0 { front.last } else { behind.last };
-        Queue { first: front.first, last, count: front.count + behind.count }
-    }
-}
-
 /// The watches of one core.
 pub struct Watches {
     list: Vec<Watch>,
     free: Vec<WatchSlot>,
     limit: usize,
-    pool: Pool,
+    pool: QueuePool<Occurrence>,
     /// Events in the pool that triggered a notification; each watch can have one.
     triggers: usize,
     wheel: TimerWheel,
@@ -352,7 +285,7 @@ impl Watches {
     pub fn memory(endpoints: u32) -> u64 {
         let limit = endpoints as usize;
         let each = size_of::<Watch>() + size_of::<WatchSlot>() + size_of::<EndpointIndex>();
-        (limit * each + Watches::nodes(limit) * size_of::<(Occurrence, u32)>()) as u64
+        (limit * each) as u64 + QueuePool::<Occurrence>::memory(Watches::nodes(limit))
     }
 
     /// Events of all lists together.
@@ -368,7 +301,7 @@ impl Watches {
             list: Vec::with_capacity(limit),
             free: Vec::with_capacity(limit),
             limit,
-            pool: Pool { nodes: Vec::with_capacity(nodes), free: NONE, limit: nodes, used: 0 },
+            pool: QueuePool::new(nodes),
             triggers: 0,
             wheel: TimerWheel::new(endpoints, TICK, now),
             dials: Dials::new(limit),
@@ -452,8 +385,8 @@ impl Watches {
     pub fn push(&mut self, slot: WatchSlot, which: Which, occurrence: Occurrence) -> bool {
         let Some(watch) = self.list.get_mut(slot as usize) else { return false };
         let triggers_to_come = self.limit.saturating_sub(self.triggers);
-        let room = which == Which::Trigger || self.pool.limit.saturating_sub(self.pool.used) > triggers_to_come;
-        let fits = which.of(watch).count < which.capacity() && room && self.pool.push(which.of_mut(watch), occurrence);
+        let room = which == Which::Trigger || self.pool.left() > triggers_to_come;
+        let fits = which.of(watch).len() < usize::from(which.capacity()) && room && self.pool.push(which.of_mut(watch), occurrence);
         self.triggers += usize::from(fits && which == Which::Trigger);
         fits
     }
@@ -479,12 +412,7 @@ impl Watches {
 
     /// The events of a list in order.
     pub fn events(&self, watch: &Watch, which: Which) -> impl Iterator<Item = &Occurrence> {
-        let mut place = which.of(watch).first;
-        std::iter::from_fn(move || {
-            let (occurrence, next) = self.pool.nodes.get(place as usize)?;
-            place = *next;
-            Some(occurrence)
-        })
+        self.pool.iter(which.of(watch))
     }
 
     /// Sets the timer of a watch to what it says.
@@ -535,7 +463,7 @@ impl Watches {
 
     /// Watches in use, and events kept.
     pub fn usage(&self) -> (usize, usize) {
-        (self.list.len() - self.free.len(), self.pool.used)
+        (self.list.len() - self.free.len(), self.pool.used())
     }
 }
 
