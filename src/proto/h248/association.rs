@@ -1,5 +1,7 @@
 //! The association with a controller: registration, failover, handoff, back after a loss (RFC 3525 11.2 to 11.5, 9.2).
 
+use super::event::catalogue::Seen;
+use super::table::Termination;
 use super::time::stamp;
 use super::{Gateway, VERSION};
 use crate::proto::base::{AgentId, Counter, Rng, Time, TransactionId};
@@ -29,15 +31,26 @@ pub(super) enum Purpose {
     Register,
     /// To tell of terminations.
     Change,
+    /// To tell of events of this watch.
+    Notify { slot: u32, generation: u32 },
 }
 
 impl Purpose {
+    /// As one word: what it is in the lowest eight bits, then the generation in 24, then the slot.
     pub fn pack(self) -> u64 {
-        self as u64
+        match self {
+            Purpose::Register => 0,
+            Purpose::Change => 1,
+            Purpose::Notify { slot, generation } => u64::from(slot) << 32 | u64::from(generation & 0xff_ffff) << 8 | 2,
+        }
     }
 
     pub fn unpack(word: u64) -> Purpose {
-        if word == 0 { Purpose::Register } else { Purpose::Change }
+        match word & 0xff {
+            0 => Purpose::Register,
+            1 => Purpose::Change,
+            _ => Purpose::Notify { slot: (word >> 32) as u32, generation: (word >> 8) as u32 & 0xff_ffff },
+        }
     }
 }
 
@@ -71,6 +84,10 @@ pub(super) struct Association {
     address: Option<SocketAddr>,
     spoken: bool,
     count: usize,
+    /// The controller in charge wants to hear when it has said nothing for so long (H.248.14).
+    inactivity: Option<Duration>,
+    /// When that will be.
+    inactive_at: Time,
 }
 
 /// The longest wait before a registration, of gateways with a T3 and of smaller ones (ASC-14).
@@ -94,6 +111,8 @@ impl Association {
             address: None,
             spoken: false,
             count: own.controllers.len(),
+            inactivity: None,
+            inactive_at: Time::NEVER,
         }
     }
 
@@ -116,13 +135,31 @@ impl Association {
     }
 
     pub fn deadline(&self) -> Time {
-        if self.state == State::Waiting { self.at } else { Time::NEVER }
+        if self.state == State::Waiting { self.at } else { self.inactive_at }
+    }
+
+    /// From now on silence of so long is an event; `None`: it is none.
+    pub fn expect_activity(&mut self, now: Time, limit: Option<Duration>) {
+        self.inactivity = limit;
+        self.inactive_at = limit.map_or(Time::NEVER, |limit| now + limit);
+    }
+
+    /// The controller in charge has said nothing for as long as it said; it is told once in each such time.
+    fn is_inactive(&mut self, now: Time) -> bool {
+        let due = now >= self.inactive_at;
+        if due {
+            self.expect_activity(now, self.inactivity);
+        }
+        due
     }
 
     /// Something came from a controller: what waits to register does it now (ASC-14).
-    pub fn heard(&mut self, now: Time, _controller: u8) {
+    pub fn heard(&mut self, now: Time, controller: u8) {
         if !self.spoken {
             self.at = now;
+        }
+        if usize::from(controller) == self.controller {
+            self.expect_activity(now, self.inactivity);
         }
     }
 
@@ -244,8 +281,18 @@ impl Gateway {
         Some((controller, association.address.unwrap_or(listed)))
     }
 
+    /// Tells the controller in charge that nothing came from it, when it wants to know (H.248.14).
+    pub(super) fn watch_activity(&mut self, now: Time) {
+        if self.association.is_inactive(now) {
+            self.happened(now, Termination::Root, Seen::Inactivity, b"");
+        }
+    }
+
     /// A request of ours was answered.
     pub(super) fn answered(&mut self, now: Time, purpose: Purpose, controller: u8, reply: &Reply<'_>) {
+        if let Purpose::Notify { slot, generation } = purpose {
+            return self.notified(slot, generation);
+        }
         let mine = self.association.state == State::Registering && self.association.transaction == Some(reply.id);
         if purpose != Purpose::Register || !mine || usize::from(controller) != self.association.controller {
             return;
@@ -312,6 +359,9 @@ impl Gateway {
 
     /// Nobody answered a request of ours until T-MAX: that controller has failed (ASC-16).
     pub(super) fn unanswered(&mut self, now: Time, purpose: Purpose, controller: u8) {
+        if let Purpose::Notify { slot, generation } = purpose {
+            self.notified(slot, generation);
+        }
         let controller = usize::from(controller);
         match purpose {
             Purpose::Register if self.association.state == State::Registering && controller == self.association.controller => {

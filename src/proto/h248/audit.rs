@@ -2,24 +2,11 @@
 
 use super::Gateway;
 use super::error::*;
+use super::event::{PACKAGES, packages, write_capability};
 use super::table::{Row, TERMINATIONS_PER_CONTEXT, Termination};
 use crate::proto::base::Time;
 use crate::proto::codec::h248::{Audit, Command, Descriptor, PackagedName, ParameterValue, ServiceState, Token, Value, Verb, Writer};
 use crate::proto::trunk::MediaReport;
-
-/// Packages and their versions, by what a termination is (PD-01). Those that are only extended are left out (PRP-03).
-static OF_ROOT: &[(&str, u16)] = &[("root", 1)];
-static OF_PHYSICAL: &[(&str, u16)] = &[("nt", 1), ("tdmc", 1)];
-static OF_EPHEMERAL: &[(&str, u16)] = &[("nt", 1), ("rtp", 1)];
-
-/// The packages of a termination.
-pub(super) fn packages(termination: Termination) -> &'static [(&'static str, u16)] {
-    match termination {
-        Termination::Root => OF_ROOT,
-        Termination::Physical(_) => OF_PHYSICAL,
-        Termination::Ephemeral(_) => OF_EPHEMERAL,
-    }
-}
 
 /// Pieces of a reply that are compared, so that none comes twice.
 const PIECES: usize = 32;
@@ -51,30 +38,28 @@ impl Gateway {
         self.write_audit(now, w, target, audit, false);
     }
 
-    fn write_audit(&self, now: Time, w: &mut Writer<'_>, target: Termination, audit: Audit, capability: bool) {
+    fn write_audit(&mut self, now: Time, w: &mut Writer<'_>, target: Termination, audit: Audit, capability: bool) {
         for item in audit.iter() {
             self.write_item(now, w, target, item, capability);
         }
     }
 
     /// What all of them would have said, each thing once (TRM-06).
-    pub(super) fn write_union(&self, now: Time, command: &Command<'_>, matches: &[Termination], w: &mut Writer<'_>) {
+    pub(super) fn write_union(&mut self, now: Time, command: &Command<'_>, matches: &[Termination], w: &mut Writer<'_>) {
         let audit = audited(command);
         let capability = command.verb == Verb::AuditCapability;
         let mut pieces = [0u64; PIECES];
         let mut count = 0;
         if audit.has(Token::Packages) && !capability {
             w.begin(Token::Packages);
-            let lists = [OF_PHYSICAL, OF_EPHEMERAL];
-            let kinds = lists.iter().filter(|list| matches.iter().any(|target| packages(*target) == **list));
-            let mut written: [&str; 16] = [""; 16];
-            for (place, (name, version)) in kinds.flat_map(|list| list.iter()).enumerate() {
-                if !written.contains(name) {
-                    w.package(name.as_bytes(), *version);
-                    if let Some(place) = written.get_mut(place) {
-                        *place = name;
-                    }
-                }
+            // The first of each kind stands for all of it.
+            let of = |kind: fn(&&Termination) -> bool| matches.iter().find(kind);
+            let kinds = [of(|target| matches!(target, Termination::Physical(_))), of(|target| matches!(target, Termination::Ephemeral(_)))];
+            let has = |name: &str, target: &Option<&Termination>| {
+                target.is_some_and(|target| packages(*target).any(|package| package.name == name))
+            };
+            for package in PACKAGES.iter().filter(|package| kinds.iter().any(|kind| has(package.name, kind))) {
+                w.package(package.name.as_bytes(), package.version);
             }
             w.end();
         }
@@ -98,18 +83,26 @@ impl Gateway {
         }
     }
 
-    fn write_item(&self, now: Time, w: &mut Writer<'_>, target: Termination, item: Token, capability: bool) {
+    fn write_item(&mut self, now: Time, w: &mut Writer<'_>, target: Termination, item: Token, capability: bool) {
         match item {
             Token::Media => self.write_media(w, target),
             Token::Packages => {
                 w.begin(Token::Packages);
-                packages(target).iter().for_each(|(name, version)| w.package(name.as_bytes(), *version));
+                packages(target).for_each(|package| w.package(package.name.as_bytes(), package.version));
                 w.end();
             }
             Token::Statistics if target != Termination::Root => self.write_statistics(now, w, target, capability),
-            Token::Events => {
-                w.events(None);
-                w.end();
+            Token::Events | Token::EventBuffer | Token::ObservedEvents | Token::Signals if capability => {
+                if !write_capability(w, target, item) {
+                    w.flag(item);
+                }
+            }
+            Token::Events | Token::EventBuffer | Token::ObservedEvents | Token::Signals | Token::DigitMap => {
+                let Some(mut shape) = self.events.shape.take() else { return };
+                if !self.write_events_item(w, target, item, &mut shape) {
+                    w.flag(item);
+                }
+                self.events.shape = Some(shape);
             }
             // Empty ones are their keyword alone (PAR-04).
             other => w.flag(other),

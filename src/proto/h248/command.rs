@@ -3,6 +3,7 @@
 
 use super::description;
 use super::error::*;
+use super::event::Wanted;
 use super::media::{self, Before, ChosenLocal, ChosenRemote, MediaPlan, Side};
 use super::name::{self, Room};
 use super::parked::{Shown, Undo, Waiting};
@@ -10,10 +11,8 @@ use super::table::{NULL, Row, Termination};
 use super::transaction::Scope;
 use super::{Gateway, TERMINATIONS_PER_CONTEXT};
 use crate::proto::base::{Counter, EndpointIndex, HexId, Time};
-use crate::proto::codec::h248::{
-    Audit, Command, Descriptor, EventsDescriptor, Media, NAME_MAX, ServiceState, Signals, TerminationId, Token, Verb, Writer,
-};
-use crate::proto::endpoint::{Connection, ConnectionSlot, LocalMedia, Remote};
+use crate::proto::codec::h248::{Audit, Command, Descriptor, Media, NAME_MAX, ServiceState, TerminationId, Token, Verb, Writer};
+use crate::proto::endpoint::{Connection, ConnectionSlot, LocalMedia, NO_CONNECTION, Remote};
 use crate::proto::mgcp::create::{Half, media as ordered};
 use crate::proto::trunk::{Answer, MediaAddress, MediaReport};
 
@@ -22,8 +21,7 @@ use crate::proto::trunk::{Answer, MediaAddress, MediaReport};
 struct Given<'a> {
     media: Option<Media<'a>>,
     audit: Option<Audit>,
-    events: Option<EventsDescriptor<'a>>,
-    signals: Option<Signals<'a>>,
+    wanted: Wanted<'a>,
 }
 
 impl<'a> Given<'a> {
@@ -34,17 +32,14 @@ impl<'a> Given<'a> {
             match descriptor?.1 {
                 Descriptor::Media(media) => given.media = Some(media),
                 Descriptor::Audit(audit) => given.audit = Some(audit),
-                Descriptor::Events(events) => given.events = Some(events),
+                Descriptor::Events(events) => given.wanted.events = Some(events),
                 Descriptor::Signals(_) if termination == Some(Termination::Root) => return Err(DESCRIPTOR_ILLEGAL),
-                Descriptor::Signals(signals) => given.signals = Some(signals),
-                Descriptor::EventBuffer(events) if events.is_empty() => {}
-                Descriptor::EventBuffer(_) | Descriptor::DigitMap(_) => return Err(NOT_IMPLEMENTED),
+                Descriptor::Signals(signals) => given.wanted.signals = Some(signals),
+                Descriptor::EventBuffer(events) => given.wanted.buffer = Some(events),
+                Descriptor::DigitMap(map) => given.wanted.digit_map = Some(map),
                 Descriptor::Modem(_) | Descriptor::Mux(_) => return Err(DESCRIPTOR_UNSUPPORTED),
                 _ => return Err(DESCRIPTOR_ILLEGAL),
             }
-        }
-        if given.events.as_ref().is_some_and(|events| !events.events.is_empty()) || given.signals.is_some_and(|s| !s.is_empty()) {
-            return Err(PACKAGE_UNKNOWN);
         }
         Ok(given)
     }
@@ -94,6 +89,7 @@ impl Gateway {
             return Err(OUT_OF_SERVICE);
         }
         let plan = self.plan_media(target, given.media.as_ref())?;
+        self.check_wanted(target, &given.wanted, 0)?;
         if !self.tables.join(now, scope.id, target) {
             return Err(CONTEXT_FULL);
         }
@@ -102,6 +98,7 @@ impl Gateway {
             return Err(failure);
         }
         let shown = self.apply(now, target, &plan);
+        self.ask(now, target, &given.wanted);
         self.counters.add(Counter::H248Adds);
         self.write_done(now, w, command.verb, target, shown, given.audit);
         Ok(None)
@@ -159,6 +156,7 @@ impl Gateway {
         let call = HexId::from_u64(scope.id.into(), 8);
         let mut connection = Connection { endpoint, id, call, local, created: now, pending: true, ..Connection::default() };
         let plan = self.plan_media_for(Termination::Ephemeral(0), &Row::default(), Some(&connection), given.media.as_ref())?;
+        self.check_wanted(Termination::Ephemeral(NO_CONNECTION), &given.wanted, plan.remote_length())?;
         fill(&mut connection, &plan);
         if let Side::Chosen(ChosenRemote { text, .. }) = plan.remote {
             connection.remote_text = self.calls.endpoints.blobs.store(text).ok_or(NO_RESOURCES)?;
@@ -179,6 +177,7 @@ impl Gateway {
         match answer {
             Answer::Now(address) => {
                 self.media_ready(now, slot, address);
+                self.ask(now, termination, &given.wanted);
                 self.counters.add(Counter::H248Adds);
                 self.write_done(now, w, command.verb, termination, shown, given.audit);
                 Ok(None)
@@ -212,6 +211,7 @@ impl Gateway {
     ) -> Result<Option<Waiting>, Failure> {
         let given = Given::read(command, Some(target))?;
         let plan = self.plan_media(target, given.media.as_ref())?;
+        self.check_wanted(target, &given.wanted, plan.remote_length())?;
         if let Some(root) = plan.root {
             self.root = root;
             self.responder.set_provisional_after(std::time::Duration::from_millis(root.provisional.into()));
@@ -222,6 +222,7 @@ impl Gateway {
             return self.modify_media(now, command, (slot, single), (&plan, &given), w);
         }
         let shown = self.apply(now, target, &plan);
+        self.ask(now, target, &given.wanted);
         self.write_done(now, w, command.verb, target, shown, given.audit);
         Ok(None)
     }
@@ -276,6 +277,7 @@ impl Gateway {
             // One of many is not waited for: where it receives stays the same.
             Answer::Now(_) | Answer::Later => {
                 self.forget_text(slot, &before);
+                self.ask(now, termination, &given.wanted);
                 self.write_done(now, w, command.verb, termination, shown, given.audit);
                 Ok(None)
             }
@@ -300,7 +302,7 @@ impl Gateway {
             self.calls.endpoints.blobs.free(&mut text);
         }
         if let Some(place) = self.tables.row_mut(Termination::Ephemeral(slot)) {
-            *place = Row { context: place.context, since: place.since, ..row };
+            *place = Row { context: place.context, since: place.since, watch: place.watch, ..row };
         }
     }
 
@@ -330,6 +332,7 @@ impl Gateway {
             return Err(CONTEXT_FULL);
         }
         let plan = self.plan_media(target, given.media.as_ref())?;
+        self.check_wanted(target, &given.wanted, plan.remote_length())?;
         let since = self.tables.row(target).map_or(now, |row| row.since);
         self.unpair(now, target);
         let left = self.tables.leave(target).unwrap_or(NULL);
@@ -351,8 +354,18 @@ impl Gateway {
             }
         }
         let shown = self.apply(now, target, &plan);
+        self.ask(now, target, &given.wanted);
         self.write_done(now, w, command.verb, target, shown, given.audit);
         Ok(())
+    }
+
+    /// What a command that waited for the card asks for besides media; it was checked before.
+    pub(super) fn ask_late(&mut self, now: Time, termination: Termination, command: &Command<'_>) {
+        if let Ok(given) = Given::read(command, Some(termination))
+            && self.check_wanted(termination, &given.wanted, 0).is_ok()
+        {
+            self.ask(now, termination, &given.wanted);
+        }
     }
 
     /// Operators see the context as the call of a connection.
@@ -378,6 +391,7 @@ impl Gateway {
 
     /// Takes a termination out of its context; an ephemeral one goes (TRM-01), a physical one is as provisioned (SUB-04).
     pub(super) fn remove(&mut self, now: Time, target: Termination) -> MediaReport {
+        self.forget(now, target);
         self.unpair(now, target);
         let left = self.tables.leave(target);
         let report = match target {
@@ -449,7 +463,9 @@ impl Gateway {
     fn apply_row(&mut self, target: Termination, plan: &MediaPlan<'_>) -> Shown {
         let Some(row) = self.tables.row_mut(target) else { return Shown::default() };
         row.stream = plan.stream.unwrap_or(row.stream);
+        let mut ends_lockstep = false;
         if let Some((service, lockstep)) = plan.state {
+            ends_lockstep = row.lockstep && !lockstep;
             (row.service, row.lockstep) = (service, lockstep);
         }
         if let Some(control) = plan.control {
@@ -464,6 +480,9 @@ impl Gateway {
             Side::Freed => false,
             Side::Chosen(_) => true,
         };
+        if ends_lockstep {
+            self.end_lockstep(target);
+        }
         let remote = matches!(plan.remote, Side::Chosen(ChosenRemote { surplus: true, .. }));
         Shown { stream: plan.stream, local: plan.local_given, remote }
     }

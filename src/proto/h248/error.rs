@@ -43,6 +43,14 @@ pub const DESCRIPTOR_UNSUPPORTED: Failure = failure(444, "descriptor is not supp
 pub const TOPOLOGY_UNSUPPORTED: Failure = failure(444, "Topology is not supported");
 /// A descriptor that does not go with the termination or the command.
 pub const DESCRIPTOR_ILLEGAL: Failure = failure(447, "descriptor is not legal here");
+/// An event that its package has not (EVT-13).
+pub const NO_SUCH_EVENT: Failure = failure(451, "package has no such event");
+/// A signal that its package has not (SIG-15).
+pub const NO_SUCH_SIGNAL: Failure = failure(452, "package has no such signal");
+/// An event that no card here detects (EVT-13).
+pub const CANNOT_DETECT: Failure = failure(512, "not equipped to detect the event");
+/// A signal that no card here generates (SIG-15).
+pub const CANNOT_GENERATE: Failure = failure(513, "not equipped to generate the signal");
 /// A property of a package that has no such.
 pub const NO_SUCH_PROPERTY: Failure = failure(450, "package has no such property");
 /// A property twice.

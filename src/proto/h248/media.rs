@@ -74,6 +74,14 @@ pub struct MediaPlan<'a> {
 }
 
 impl MediaPlan<'_> {
+    /// The bytes of the remote description to keep.
+    pub fn remote_length(&self) -> usize {
+        match &self.remote {
+            Side::Chosen(chosen) => chosen.text.len(),
+            _ => 0,
+        }
+    }
+
     /// Whether the card has to know.
     pub fn concerns_media(&self) -> bool {
         self.control.is_some() || self.local != Side::Absent || self.remote != Side::Absent
@@ -219,10 +227,10 @@ fn read_state(state: &TerminationState<'_>, before: &Before<'_>, plan: &mut Medi
             TerminationStateParameter::Property(property) => read_root(&property, before.termination, &mut root)?,
         }
     }
-    if lockstep {
-        return Err(LOCKSTEP);
-    }
     if before.termination == Termination::Root {
+        if lockstep {
+            return Err(LOCKSTEP);
+        }
         plan.root = Some(root);
     } else {
         plan.state = Some((service, lockstep));
@@ -230,7 +238,7 @@ fn read_state(state: &TerminationState<'_>, before: &Before<'_>, plan: &mut Medi
     Ok(())
 }
 
-const LOCKSTEP: Failure = Failure { code: 501, text: "LockStep is not supported" };
+const LOCKSTEP: Failure = Failure { code: 501, text: "LockStep is not supported on ROOT" };
 
 /// A property of package `root`.
 fn read_root(property: &Property<'_>, termination: Termination, root: &mut RootTimes) -> Result<(), Failure> {

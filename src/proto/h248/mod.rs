@@ -15,6 +15,7 @@ mod audit;
 mod command;
 mod description;
 mod error;
+mod event;
 mod media;
 mod name;
 mod pairs;
@@ -31,6 +32,7 @@ pub use error::Failure;
 pub use table::{TERMINATIONS_PER_CONTEXT, Termination};
 
 use crate::proto::base::{AgentId, Counter, Counters, EndpointIndex, EndpointRange, NameKey, Rng, Time, TransactionId};
+use crate::proto::cas::Lines;
 use crate::proto::codec::h248::{Content, Header, Message, MessageId, Shape, Style, Transaction, Writer};
 use crate::proto::endpoint::{Announcement, Endpoint, Endpoints, OwnedSpan, PoolLimits, RestartMethod};
 use crate::proto::mgcp::Calls;
@@ -41,6 +43,7 @@ use crate::proto::transaction::requester::{Reply, Requester};
 use crate::proto::transaction::responder::{self, Responder, Sender};
 use crate::proto::trunk::{Card, Defect, Facility, Indication};
 use association::{Association, Purpose};
+use event::Watches;
 use media::RootTimes;
 use parked::Parking;
 use std::collections::VecDeque;
@@ -77,6 +80,8 @@ pub struct Gateway {
     requester: Requester,
     parking: Parking,
     root: RootTimes,
+    /// What its terminations detect and play.
+    events: Watches,
     /// New contexts are refused.
     draining: bool,
     /// What the card says of its lines, for the coordinator of the process; bounded by what the card keeps.
@@ -135,6 +140,9 @@ impl Gateway {
         let ms = |time: Duration| time.as_millis() as u32;
         let root = RootTimes { execution: 100, controller_execution: 100, provisional: ms(provisional), controller_provisional: 2000 };
         let association = Association::new(now, &own, &settings, &mut rng);
+        let terminations = endpoints.count().saturating_add(own.connections).saturating_add(1);
+        // What a line means is one machine's business; channels with hooks are no spans of a gateway.
+        let card = Box::new(Lines::new(card, std::iter::empty(), plan.times, now));
         let matches = Vec::with_capacity(endpoints.count() as usize + own.connections as usize);
         Some(Gateway {
             index,
@@ -148,6 +156,7 @@ impl Gateway {
             requester,
             parking: Parking::new(own.max_message),
             root,
+            events: Watches::new(now, terminations),
             draining: false,
             defects: VecDeque::new(),
             freed: VecDeque::with_capacity(matches.capacity()),
@@ -364,7 +373,10 @@ impl Gateway {
                 None => break,
             }
         }
+        self.expire_events(now);
         self.associate(now);
+        self.watch_activity(now);
+        self.notify(now);
         self.send_own(now, send);
     }
 
@@ -394,7 +406,10 @@ impl Gateway {
             Indication::Defect { facility, defect, present, at_once } => {
                 self.defects.push_back((facility, defect, present, at_once));
             }
-            Indication::Event { .. } | Indication::SignalEnded { .. } => {}
+            Indication::Event { endpoint, connection, event, parameters } => {
+                self.card_event(now, (endpoint, connection), event, parameters);
+            }
+            Indication::SignalEnded { endpoint, signal, failed, .. } => self.signal_ended(now, endpoint, signal, failed),
             Indication::Line { .. } => self.counters.add(Counter::CardStray),
         }
     }
@@ -407,7 +422,8 @@ impl Gateway {
     /// When to call [`Gateway::handle_time`] at the latest.
     pub fn deadline(&self) -> Time {
         let card = self.calls.card.deadline();
-        card.min(self.responder.deadline()).min(self.requester.deadline()).min(self.association.deadline())
+        let own = self.requester.deadline().min(self.association.deadline()).min(self.notify_deadline());
+        card.min(self.responder.deadline()).min(self.events.deadline()).min(own)
     }
 
     /// The endpoints of its spans, ascending.

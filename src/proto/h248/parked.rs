@@ -5,7 +5,7 @@ use super::table::{Row, Termination};
 use super::transaction::{Flow, Run};
 use super::{Gateway, Send};
 use crate::proto::base::{Counter, Time};
-use crate::proto::codec::h248::{Audit, Content, Mark, Message, Transaction, Verb, Writer};
+use crate::proto::codec::h248::{Audit, Command, Content, Mark, Message, Transaction, Verb, Writer};
 use crate::proto::endpoint::{Connection, ConnectionSlot};
 use crate::proto::transaction::history::Handle;
 use crate::proto::trunk::MediaAddress;
@@ -138,7 +138,6 @@ impl Gateway {
         let Entry { mut run, waiting, mark, text, mut reply } = self.parking.entries.swap_remove(place);
         let Some(mut shape) = self.shape.take() else { return };
         let mut w = Writer::resume(&mut reply, self.style(), mark);
-        let flow = self.end_command(now, &run, &waiting, result, &mut w);
         let request = match Message::parse(&text, &mut shape).and_then(|message| message.content()) {
             Ok(Content::Transactions(mut transactions)) => match transactions.nth(run.ordinal) {
                 Some(Ok(Transaction::Request(request))) => Some(request),
@@ -146,6 +145,8 @@ impl Gateway {
             },
             _ => None,
         };
+        let command = request.as_ref().and_then(|request| run.command(request));
+        let flow = self.end_command(now, &run, (&waiting, command), result, &mut w);
         let flow = match (flow, request) {
             (Flow::Next, Some(request)) => self.execute(now, &request, &mut run, &mut w),
             (flow, _) => flow,
@@ -165,13 +166,23 @@ impl Gateway {
     }
 
     /// Writes the reply to a command that waited, or undoes it.
-    fn end_command(&mut self, now: Time, run: &Run, waiting: &Waiting, result: Result<MediaAddress, Failure>, w: &mut Writer<'_>) -> Flow {
+    fn end_command(
+        &mut self,
+        now: Time,
+        run: &Run,
+        (waiting, command): (&Waiting, Option<Command<'_>>),
+        result: Result<MediaAddress, Failure>,
+        w: &mut Writer<'_>,
+    ) -> Flow {
         let termination = Termination::Ephemeral(waiting.slot);
         let failure = match result {
             Ok(address) => {
                 self.media_ready(now, waiting.slot, address);
                 if let Undo::Modify(before, _) = waiting.undo {
                     self.forget_text(waiting.slot, &before);
+                }
+                if let Some(command) = command {
+                    self.ask_late(now, termination, &command);
                 }
                 self.write_done(now, w, waiting.verb, termination, waiting.shown, waiting.audit);
                 return Flow::Next;

@@ -3,6 +3,7 @@
 
 use super::association::{Change, Purpose};
 use super::error::*;
+use super::event::catalogue::Seen;
 use super::name::{self, Room};
 use super::table::{NULL, Termination, Told};
 use super::{Gateway, State};
@@ -22,7 +23,13 @@ impl Gateway {
             let before = std::mem::replace(&mut state.service, service);
             self.calls.endpoints.refresh_idle(endpoint);
             if before.in_service && !service.in_service {
-                lost += u32::from(self.tables.row(Termination::Physical(endpoint)).is_some_and(|row| row.context != NULL));
+                let termination = Termination::Physical(endpoint);
+                if self.tables.row(termination).is_some_and(|row| row.context != NULL) {
+                    lost += 1;
+                    self.happened(now, termination, Seen::NetworkFailure, b"cs=\"span out of service\"");
+                    self.happened(now, termination, Seen::Cause, b"Generalcause=FT,Failurecause=\"span out of service\"");
+                }
+                self.stop_signals(now, termination);
             }
             if before.in_service != service.in_service {
                 self.calls.card.reset_line(now, endpoint, service.in_service);

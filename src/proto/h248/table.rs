@@ -59,6 +59,8 @@ pub struct Row {
     pub number: u32,
     /// The endpoint that the card knows the connection of an ephemeral one by; the channel it is joined to may change.
     pub carrier: EndpointIndex,
+    /// What it detects and plays.
+    pub watch: Option<u32>,
     /// The half of a pair on the first physical termination of its context, and its own: how two physical ones hear each other.
     pub pair: Option<(ConnectionSlot, ConnectionSlot)>,
 }
@@ -96,6 +98,7 @@ impl Default for Row {
             told: Told::In,
             number: 0,
             carrier: EndpointIndex(0),
+            watch: None,
             pair: None,
         }
     }

@@ -3,7 +3,10 @@
 mod audits;
 mod calls;
 mod commands;
+mod digits;
+mod events;
 mod registration;
+mod signals;
 mod slow;
 
 use super::{Boot, Gateway, State};

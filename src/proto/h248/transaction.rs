@@ -37,6 +37,17 @@ pub(super) struct Run {
     pub abandoned: bool,
 }
 
+impl Run {
+    /// The command in hand, which waits.
+    pub fn command<'a>(&self, request: &Request<'a>) -> Option<Command<'a>> {
+        let action = request.actions().nth(self.action)?.ok()?;
+        match action.parts().nth(self.part.checked_sub(1)?)?.ok()? {
+            ActionPart::Command(command) => Some(command),
+            _ => None,
+        }
+    }
+}
+
 /// What an action is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Scope {

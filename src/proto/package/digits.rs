@@ -6,6 +6,7 @@
 //! nothing to blow up. The map does not keep its text, and which events are digits is not decided here.
 
 use crate::proto::base::Time;
+use crate::proto::codec::h248;
 use crate::proto::codec::mgcp::{self, SymbolSet};
 use std::time::Duration;
 
@@ -32,10 +33,33 @@ pub enum DigitMapError {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Position {
-    /// One of these comes next; `repeated`: any number of them, none included.
-    Symbol { symbols: SymbolSet, repeated: bool },
+    /// One of these comes next; `repeated`: any number of them, none included. `wait`: how long it is waited for.
+    Symbol { symbols: SymbolSet, repeated: bool, wait: Wait },
     /// The string is complete. `yields` (letter `P`): that only counts while no other string may still match.
     End { yields: bool },
+}
+
+/// Which timer runs while a digit is awaited (RFC 3525 7.1.14.3).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum Wait {
+    /// Short when the digits are complete, long when they are not.
+    #[default]
+    ByState,
+    /// `S` stands in the string.
+    Short,
+    /// `L` stands in the string.
+    Long,
+}
+
+/// How far digits have come in a map where the longest string wins (RFC 3525 7.1.14.5).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Progress {
+    /// They are a string of it.
+    pub complete: bool,
+    /// More may come.
+    pub open: bool,
+    /// The timer until the next digit.
+    pub wait: Wait,
 }
 
 /// What the digits so far are to the map.
@@ -81,6 +105,34 @@ impl DigitMap {
         each_position(text, |position| self.positions.push(position))
     }
 
+    /// Compiles a map of H.248 into this one: E is `*` and F is `#` (RFC 3525 E.6), and no digit is a long one, so alternatives that want
+    /// one with Z do not match. False: it is longer than [`MAP_MAX`].
+    pub fn recompile_h248(&mut self, map: &h248::DigitMap<'_>) -> bool {
+        self.positions.clear();
+        if map.as_bytes().len() > MAP_MAX {
+            return false;
+        }
+        for string in map.strings() {
+            let (mut wait, mut held) = (Wait::ByState, false);
+            for position in string.flatten() {
+                wait = if position.short {
+                    Wait::Short
+                } else if position.long {
+                    Wait::Long
+                } else {
+                    wait
+                };
+                held |= position.held;
+                if position.symbols != 0 {
+                    let symbols = if std::mem::take(&mut held) { SymbolSet::EMPTY } else { symbols_of(position.symbols) };
+                    self.positions.push(Position::Symbol { symbols, repeated: position.repeated, wait });
+                }
+            }
+            self.positions.push(Position::End { yields: false });
+        }
+        true
+    }
+
     fn get(&self, place: usize) -> Option<Position> {
         self.positions.get(place).copied()
     }
@@ -91,6 +143,13 @@ pub fn check(map: &mgcp::DigitMap<'_>) -> Result<bool, DigitMapError> {
     let mut extended = false;
     positions_of(map, |position| extended |= position == Position::End { yields: true })?;
     Ok(extended)
+}
+
+/// The keys that a place of an H.248 map stands for; G to K are events of no package here.
+fn symbols_of(bits: u32) -> SymbolSet {
+    const KEYS: &[u8; 16] = b"0123456789ABCD*#";
+    let keys = KEYS.iter().enumerate().filter(|(bit, _)| bits >> bit & 1 != 0);
+    keys.filter_map(|(_, key)| SymbolSet::of(*key)).fold(SymbolSet::EMPTY, SymbolSet::union)
 }
 
 fn each_position(text: &[u8], take: impl FnMut(Position)) -> Result<(), DigitMapError> {
@@ -116,7 +175,7 @@ fn positions_of(map: &mgcp::DigitMap<'_>, mut take: impl FnMut(Position)) -> Res
                 if !position.symbols.without(SymbolSet::BASE).is_empty() {
                     return Err(DigitMapError::Letter);
                 }
-                take(Position::Symbol { symbols: position.symbols, repeated: position.repeated });
+                take(Position::Symbol { symbols: position.symbols, repeated: position.repeated, wait: Wait::ByState });
             }
         }
         take(Position::End { yields });
@@ -156,6 +215,41 @@ impl Matcher {
         result
     }
 
+    /// How far it is before the first digit.
+    pub fn start(&mut self, map: &DigitMap) -> Progress {
+        self.begin(map);
+        self.progress(map)
+    }
+
+    /// The next digit; `None`: no string of the map goes on with it, and it is as if it had not come.
+    pub fn advance(&mut self, map: &DigitMap, symbol: u8) -> Option<Progress> {
+        let goes_on = |place| match map.get(place) {
+            Some(Position::Symbol { symbols, .. }) => self.has(place) && symbols.has(symbol),
+            _ => false,
+        };
+        if !(0..map.positions.len()).any(goes_on) {
+            return None;
+        }
+        self.step(map, symbol);
+        self.close(map);
+        Some(self.progress(map))
+    }
+
+    fn progress(&self, map: &DigitMap) -> Progress {
+        let mut progress = Progress { complete: false, open: false, wait: Wait::ByState };
+        for (_, position) in map.positions.iter().enumerate().filter(|(place, _)| self.has(*place)) {
+            match position {
+                Position::End { .. } => progress.complete = true,
+                Position::Symbol { symbols, wait, .. } if !symbols.is_empty() => {
+                    // Where strings disagree, the long timer runs (RFC 3525 7.1.14.3).
+                    (progress.open, progress.wait) = (true, progress.wait.max(*wait));
+                }
+                Position::Symbol { .. } => {}
+            }
+        }
+        progress
+    }
+
     /// When to feed `T`; [`Time::NEVER`] before the first digit and without timer.
     pub fn deadline(&self) -> Time {
         self.deadline
@@ -186,7 +280,7 @@ impl Matcher {
             if !self.take(place) {
                 continue;
             }
-            if let Some(Position::Symbol { symbols, repeated }) = map.get(place)
+            if let Some(Position::Symbol { symbols, repeated, .. }) = map.get(place)
                 && symbols.has(symbol)
             {
                 self.set(if repeated { place } else { place + 1 });

@@ -1,4 +1,4 @@
-//! G, D, SL, DM1 and FM (RFC 3660 2.1, 2.2, 2.7, 2.8, 2.9).
+//! G, D, SL, DM1 and FM (RFC 3660 2.1, 2.2, 2.7, 2.8, 2.9), and the tones of H.248.
 
 use super::parameters::{Event, Signal};
 use super::{ENDLESS, EventTraits, HookRule, Item, Package, Place, SignalClass, VARIABLE, time_out};
@@ -79,3 +79,25 @@ pub(super) static DM1: Package = Package { name: "DM1", version: 0, items: &[] }
 
 /// An option of connections; no event.
 pub(super) static FM: Package = Package { name: "FM", version: 0, items: &[] };
+
+/// A call progress tone that can be played and heard.
+const fn progress(name: &'static str, ms: u32) -> Item {
+    Item::event(name).applied(time_out(ms))
+}
+
+/// `cg` and `cd` of H.248; how long they play is provisioned there (RFC 3525 E.7).
+pub(super) static CG: Package = Package {
+    name: "CG",
+    version: 1,
+    items: &[
+        progress("dt", 16_000),
+        progress("rt", 180_000),
+        progress("bt", 30_000),
+        progress("ct", 30_000),
+        progress("sit", 2_000),
+        progress("wt", 30_000),
+        progress("prt", 2_000),
+        progress("cw", 30_000),
+        progress("cr", 3_000),
+    ],
+};

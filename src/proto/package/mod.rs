@@ -155,7 +155,7 @@ impl ChannelKind {
 }
 
 /// The catalogue.
-static PACKAGES: [&Package; 14] = [
+static PACKAGES: [&Package; 15] = [
     &generic::G,
     &generic::D,
     &trunk::T,
@@ -170,6 +170,7 @@ static PACKAGES: [&Package; 14] = [
     &generic::FM,
     &base::BA,
     &base::B,
+    &generic::CG,
 ];
 
 impl PackageId {
@@ -201,6 +202,10 @@ impl PackageId {
     pub const BA: PackageId = PackageId(12);
     /// Base (RFC 3435 appendix B).
     pub const B: PackageId = PackageId(13);
+
+    /// Call progress tones as H.248 has them (RFC 3525 E.7, E.8): no package of MGCP and of no channel's list, but what a card is told
+    /// to play and says that it hears.
+    pub const CG: PackageId = PackageId(14);
 
     /// Every package of the catalogue.
     pub fn all() -> impl Iterator<Item = PackageId> {

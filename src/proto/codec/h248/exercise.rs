@@ -203,13 +203,11 @@ fn write_descriptor(descriptor: &Descriptor<'_>, writer: &mut Writer<'_>) -> Res
             mux.terminations.clone().for_each(|termination| writer.name(termination.text()));
             writer.end();
         }
-        Descriptor::Events(events) => write_events(events, writer)?,
+        Descriptor::Events(events) => rewrite::events(events, writer)?,
         Descriptor::EventBuffer(events) => {
-            writer.begin(Token::EventBuffer);
-            events.iter().try_for_each(|event| write_event(&event?, writer))?;
-            writer.end();
+            rewrite::event_buffer(events, writer)?;
         }
-        Descriptor::Signals(signals) => write_signals(signals, writer)?,
+        Descriptor::Signals(signals) => rewrite::signals(signals, writer)?,
         Descriptor::DigitMap(map) => writer.digit_map(map.name, map.map.as_ref(), map.deleted),
         Descriptor::Audit(audit) => {
             writer.begin_list(Token::Audit);
@@ -294,84 +292,6 @@ fn write_stream_part(part: &StreamPart<'_>, writer: &mut Writer<'_>) -> Result<(
         }
     }
     Ok(())
-}
-
-fn write_events(events: &EventsDescriptor<'_>, writer: &mut Writer<'_>) -> Result<(), Refusal> {
-    // An empty descriptor is the keyword alone (TXT-24).
-    writer.events(events.request.filter(|_| !events.events.is_empty()));
-    events.events.iter().try_for_each(|event| write_event(&event?, writer))?;
-    writer.end();
-    Ok(())
-}
-
-/// Recursion is bounded by the check of the command: events embed events once.
-fn write_event(event: &EventSpec<'_>, writer: &mut Writer<'_>) -> Result<(), Refusal> {
-    writer.begin_name(event.name);
-    if event.stream != 0 {
-        writer.number_item(Token::Stream, u32::from(event.stream));
-    }
-    if event.keep_active {
-        writer.flag(Token::KeepActive);
-    }
-    if let Some(map) = &event.digit_map {
-        writer.event_digit_map(map);
-    }
-    event.parameters().for_each(|parameter| writer.parameter(parameter.name, &parameter.value));
-    if let Some(embedded) = &event.embedded {
-        writer.begin_list(Token::Embed);
-        if let Some(signals) = &embedded.signals {
-            write_signals(signals, writer)?;
-        }
-        if let Some(events) = &embedded.events {
-            write_events(events, writer)?;
-        }
-        writer.end();
-    }
-    writer.end();
-    Ok(())
-}
-
-fn write_signals(signals: &Signals<'_>, writer: &mut Writer<'_>) -> Result<(), Refusal> {
-    writer.begin_list(Token::Signals);
-    for part in signals.parts() {
-        match part? {
-            SignalPart::Signal(signal) => write_signal(&signal, writer),
-            SignalPart::List { id, signals } => {
-                writer.begin_number(Token::SignalList, u32::from(id));
-                for part in signals {
-                    if let SignalPart::Signal(signal) = part? {
-                        write_signal(&signal, writer);
-                    }
-                }
-                writer.end();
-            }
-        }
-    }
-    writer.end();
-    Ok(())
-}
-
-fn write_signal(signal: &Signal<'_>, writer: &mut Writer<'_>) {
-    writer.begin_name(signal.name);
-    if signal.stream != 0 {
-        writer.number_item(Token::Stream, u32::from(signal.stream));
-    }
-    if let Some(kind) = signal.kind {
-        writer.token_item(Token::SignalType, kind.token());
-    }
-    if let Some(duration) = signal.duration {
-        writer.number_item(Token::Duration, u32::from(duration));
-    }
-    if let Some(Completion { time_out, by_event, by_signals, other }) = signal.completion {
-        let told =
-            [(time_out, Token::TimeOut), (by_event, Token::IntByEvent), (by_signals, Token::IntBySigDescr), (other, Token::OtherReason)];
-        writer.token_set(Token::NotifyCompletion, told.into_iter().filter(|(told, _)| *told).map(|(_, token)| token));
-    }
-    if signal.keep_active {
-        writer.flag(Token::KeepActive);
-    }
-    signal.parameters().for_each(|parameter| writer.parameter(parameter.name, &parameter.value));
-    writer.end();
 }
 
 fn write_services(services: &Services<'_>, writer: &mut Writer<'_>) {

@@ -15,6 +15,7 @@ mod fault;
 mod lex;
 mod message;
 mod name;
+pub mod rewrite;
 mod shape;
 mod token;
 mod value;

@@ -9,7 +9,7 @@ fn an_audit_tells_how_a_termination_is() {
     assert_eq!(
         bench.ask("C=-{AV=ds/ds1_3/1{AT{M,E,SG,DM,OE,SA,PG,EB,MD,MX}}}"),
         "C=-{AV=ds/ds1_3/1{MX,MD,M{TS{SI=IV,BF=OFF},ST=1{O{MO=IN,RV=OFF,RG=OFF,nt/jit=100,tdmc/ec=on,tdmc/gain=0}}},E,SG,DM,\
-         SA{nt/dur=0,nt/os=0,nt/or=0},OE,PG{nt-1,tdmc-1},EB}}"
+         SA{nt/dur=0,nt/os=0,nt/or=0},OE,PG{g-1,nt-1,tdmc-1,dd-1,dg-1,cd-1,cg-1,ct-1},EB}}"
     );
     bench.ask("C=-{MF=ds/ds1_3/1{M{TS{SI=TE},O{MO=SR,tdmc/ec=off,nt/jit=40,tdmc/gain=automatic}}}}");
     let reply = bench.ask("C=-{AV=ds/ds1_3/1{AT{M}}}");
@@ -56,8 +56,11 @@ fn a_wildcarded_reply_is_the_union_of_what_all_say() {
     // TRM-06, AV-05
     let mut bench = Bench::registered();
     let (context, _) = bench.call(1);
-    assert_eq!(bench.ask("C=-{W-AV=*{AT{PG}}}"), "C=-{AV=*{PG{nt-1,tdmc-1}}}");
-    assert_eq!(bench.ask(&format!("C={context}{{W-AV=*{{AT{{PG}}}}}}")), format!("C={context}{{AV=*{{PG{{nt-1,tdmc-1,rtp-1}}}}}}"));
+    assert_eq!(bench.ask("C=-{W-AV=*{AT{PG}}}"), "C=-{AV=*{PG{g-1,nt-1,tdmc-1,dd-1,dg-1,cd-1,cg-1,ct-1}}}");
+    assert_eq!(
+        bench.ask(&format!("C={context}{{W-AV=*{{AT{{PG}}}}}}")),
+        format!("C={context}{{AV=*{{PG{{g-1,nt-1,tdmc-1,rtp-1,dd-1,dg-1,cd-1,cg-1,ct-1}}}}}}")
+    );
     let one = "M{TS{SI=IV,BF=OFF},ST=1{O{MO=IN,RV=OFF,RG=OFF,nt/jit=100,tdmc/ec=on,tdmc/gain=0}}}";
     assert_eq!(bench.ask("C=-{W-AV=*{AT{M}}}"), format!("C=-{{AV=*{{{one}}}}}"));
     bench.ask("C=-{MF=ds/ds1_3/9{M{O{MO=SR}}}}");
@@ -69,7 +72,7 @@ fn root_has_its_own_properties() {
     // PRP-11, PND-02
     let mut bench = Bench::registered();
     let reply = bench.ask("C=-{AV=ROOT{AT{M,PG}}}");
-    assert!(reply.contains("root/maxTerminationsPerContext=16") && reply.contains("PG{root-1}"), "{reply}");
+    assert!(reply.contains("root/maxTerminationsPerContext=16") && reply.contains("PG{root-1,it-1,chp-1,ocp-1}"), "{reply}");
     assert_eq!(bench.ask("C=-{MF=ROOT{M{TS{root/MGProvisionalResponseTimerValue=1500}}}}"), "C=-{MF=ROOT}");
     assert!(bench.ask("C=-{AV=ROOT{AT{M}}}").contains("root/MGProvisionalResponseTimerValue=1500"));
 }

@@ -41,7 +41,7 @@ fn commands_fail_with_the_code_of_what_is_wrong() {
         ("C=-{MF=ds/ds1_3/2{M{O{MO=LB}}}}", 517),
         ("C=-{MF=ds/ds1_3/2{M{L{\nv=0\n}}}}", 447),
         ("C=-{MF=ds/ds1_3/2{E=1{xyz/abc}}}", 440),
-        ("C=-{MF=ds/ds1_3/2{M{TS{BF=SP}}}}", 501),
+        ("C=-{MF=ROOT{M{TS{BF=SP}}}}", 501),
         // PAR-06, and what the codec refuses
         ("C=-{MF=ds/ds1_3/2{M{O{MO=SR}},M{O{MO=SR}}}}", 448),
         ("C=-{SC=ds/ds1_3/2{SV{MT=FO}}}", 442),

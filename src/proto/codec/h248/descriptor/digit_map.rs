@@ -40,12 +40,23 @@ pub struct DigitMap<'a> {
     pub long: Option<u8>,
     /// The alternatives, without the brackets around them.
     text: &'a [u8],
+    /// All of it.
+    source: &'a [u8],
 }
 
 impl<'a> DigitMap<'a> {
     pub(super) fn of_body(body: Body<'a>) -> Result<DigitMap<'a>, Refusal> {
-        let refused = Refusal::new(Fault::DigitMap, body.offset());
-        let mut map = DigitMap { start: None, short: None, long: None, text: body.bytes().trim_ascii() };
+        DigitMap::read(body.bytes().trim_ascii(), body.offset())
+    }
+
+    /// A map that was kept as [`DigitMap::source`] gave it.
+    pub fn kept(source: &'a [u8]) -> Result<DigitMap<'a>, Refusal> {
+        DigitMap::read(source, 0)
+    }
+
+    fn read(source: &'a [u8], offset: usize) -> Result<DigitMap<'a>, Refusal> {
+        let refused = Refusal::new(Fault::DigitMap, offset);
+        let mut map = DigitMap { start: None, short: None, long: None, text: source, source };
         for (letter, timer) in [(b'T', &mut map.start), (b'S', &mut map.short), (b'L', &mut map.long)] {
             if let [first, b':', rest @ ..] = map.text
                 && first.eq_ignore_ascii_case(&letter)
@@ -75,6 +86,11 @@ impl<'a> DigitMap<'a> {
     /// The alternatives.
     pub fn strings(&self) -> Strings<'a> {
         Strings { rest: Some(self.text) }
+    }
+
+    /// All of it as written, timers included.
+    pub fn source(&self) -> &'a [u8] {
+        self.source
     }
 
     /// The alternatives as written, without the brackets around them.

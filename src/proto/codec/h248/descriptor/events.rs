@@ -2,6 +2,7 @@
 
 use super::super::fault::{Fault, Refusal};
 use super::super::lex::{self, Assigned, Body, Item, Items};
+use super::super::shape::Shape;
 use super::super::token::Token;
 use super::super::value::{PackagedName, Parameter};
 use super::digit_map::DigitMap;
@@ -66,6 +67,17 @@ impl<'a> Events<'a> {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
+    }
+
+    /// The list as it is written, without the braces around it.
+    pub fn as_bytes(&self) -> &'a [u8] {
+        self.0.map_or(&[], |body| body.bytes().trim_ascii())
+    }
+
+    /// A list that was kept as [`Events::as_bytes`] gave it.
+    pub fn kept(text: &'a [u8], shape: &'a mut Shape) -> Result<Events<'a>, Refusal> {
+        let body = Body::of_message(text, shape.read(text)?, 0);
+        Ok(Events(Some(body).filter(|body| !body.is_blank())))
     }
 
     /// Each event, in order.
