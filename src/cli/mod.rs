@@ -55,6 +55,8 @@ enum Verb {
     },
     /// Play the call agent against a gateway and measure it.
     Load(load::Args),
+    /// Play the far end of a T1 or E1 in a pseudowire (CESoPSN): tones, patterns and CAS bits, and what comes back.
+    FarEnd(load::far_end::Args),
     /// Try AF_XDP on a network card and echo by it, or ask the echo of another host.
     Nic(host::nic::Args),
     /// Show what a running gateway does.
@@ -224,6 +226,7 @@ pub fn main() -> ExitCode {
         Verb::Run => report(run(path, cli.socket, cli.log)),
         Verb::Check { file, cpus } => report(check(&file, cpus.as_deref())),
         Verb::Load(arguments) => report(load::run(arguments, Arc::new(far::Operator::new(path, cli.socket)))),
+        Verb::FarEnd(arguments) => report(load::far_end::run(&arguments)),
         Verb::Cac { order: None } => report(run_central(path, cli.socket, cli.log)),
         Verb::CacKey { file } => report(cluster_keys::make(&file).and_then(|public| print(&public)).map(|()| ExitCode::SUCCESS)),
         Verb::Nic(arguments) => report(host::nic::run(&arguments, &mut std::io::stdout())),
@@ -280,7 +283,13 @@ fn order(verb: Verb) -> Request {
         Verb::Show { what, name, state, .. } => Request::Show { what, name, state },
         Verb::Trace(arguments) => arguments.request(),
         Verb::Cac { order: Some(order) } => Request::Cac(order),
-        Verb::Run | Verb::Check { .. } | Verb::Load(_) | Verb::Nic(_) | Verb::Cac { order: None } | Verb::CacKey { .. } => {
+        Verb::Run
+        | Verb::Check { .. }
+        | Verb::Load(_)
+        | Verb::FarEnd(_)
+        | Verb::Nic(_)
+        | Verb::Cac { order: None }
+        | Verb::CacKey { .. } => {
             unreachable!("done by main")
         }
     }

@@ -7,6 +7,7 @@
 //! * [`socket`]: system calls. * [`report`]: figures.
 
 pub mod clock;
+pub mod far_end;
 pub mod line;
 mod outcomes;
 pub mod pace;

@@ -4,9 +4,12 @@
 //! polled. A core with both kinds has a [`Mixed`] card.
 
 mod mixed;
+mod ports;
 mod pseudowires;
+pub mod wire;
 
 use self::mixed::Mixed;
+use self::ports::Ports;
 pub use self::pseudowires::SLICE;
 use self::pseudowires::{Carried, Pseudowires};
 use super::clock::Clock;
@@ -16,8 +19,10 @@ use crate::proto::base::CoreId;
 use crate::proto::endpoint::Law;
 use crate::proto::plan::Plan;
 use crate::proto::trunk::circuit::{CircuitSettings, Coding, DigroupSettings};
+use crate::proto::trunk::simulated::PortPool;
 use crate::proto::trunk::topology::Span;
 use crate::proto::trunk::{Card, Facility, FacilityKind, SimCard, SimulatedPlan, SpanIndex, Topology};
+use crate::proto::voice;
 use anyhow::{Context, Result, anyhow};
 
 /// What the file says of a span of the topology.
@@ -98,7 +103,7 @@ fn card(config: &Config, plan: &Plan, share: Share, clock: &Clock) -> Result<Box
     if real.is_empty() {
         return Ok(Box::new(sim_card(config, plan, &simulated, &share)?));
     }
-    let pseudowires = pseudowires(config, plan, &real, clock)?;
+    let pseudowires = pseudowires(config, plan, &real, &share, clock)?;
     if simulated.is_empty() {
         return Ok(Box::new(pseudowires));
     }
@@ -120,7 +125,7 @@ fn sim_card(config: &Config, plan: &Plan, facilities: &[Facility], share: &Share
     }))
 }
 
-fn pseudowires(config: &Config, plan: &Plan, facilities: &[Facility], clock: &Clock) -> Result<Pseudowires> {
+fn pseudowires(config: &Config, plan: &Plan, facilities: &[Facility], share: &Share, clock: &Clock) -> Result<Pseudowires> {
     let mut carried = Vec::new();
     for facility in facilities {
         let Facility::Span(index) = *facility else { continue };
@@ -134,13 +139,17 @@ fn pseudowires(config: &Config, plan: &Plan, facilities: &[Facility], clock: &Cl
         let sequence = entropy::seed().context("no randomness from the kernel")?[0] as u16;
         let circuit = CircuitSettings { layout, jitter: wire.jitter, jitter_max: wire.jitter_max, own_clock: false, idle, sequence };
         let endpoints = channels(span, coding.is_some());
-        carried.push(Carried {
-            settings: DigroupSettings { circuit, facility: *facility, endpoints, coding },
-            range: span.endpoints,
-            wire,
-        });
+        let law = if of_plan.law == Law::A { voice::Law::A } else { voice::Law::Mu };
+        let connections = config.limits.connections_per_endpoint.into();
+        let voice = voice::Settings { law, connections, ..voice::Settings::default() };
+        let settings = DigroupSettings { circuit, facility: *facility, endpoints, coding, voice };
+        carried.push(Carried { settings, range: span.endpoints, wire });
     }
-    Pseudowires::new(carried, config.cesopsn.dscp, clock)
+    let card = &config.cesopsn;
+    let range = card.media_ports.first..=card.media_ports.last;
+    let pool = PortPool::new(range, share.part, (plan.owners.len() + plan.gateways.len()) as u32);
+    let ports = Ports::new(card.media_address, pool, share.connections, card.dscp).context("an event queue for RTP")?;
+    Pseudowires::new(carried, ports, share.connections, card.dscp, clock)
 }
 
 /// The endpoint on each channel of a pseudowire. With signalling an E1 leaves its channel 16 out.

@@ -5,24 +5,24 @@
 //!
 //! Invariants: nothing blocks; one turn plays [`SLICE`] periods at the most, so signalling never waits longer than that takes.
 
+use super::ports::Ports;
+use super::wire::{Paced, WireSocket};
 use crate::config::Wire;
 use crate::host::clock::{Clock, WallClock};
-use crate::host::transport::burst::{BURST, Burst};
-use crate::host::transport::{SocketSettings, bind};
-use crate::proto::base::{EndpointIndex, EndpointRange, Time};
+use crate::host::entropy;
+use crate::host::transport::burst::Burst;
+use crate::proto::base::{EndpointIndex, EndpointRange, Rng, Time};
 use crate::proto::package::EventId;
 use crate::proto::trunk::circuit::{CircuitView, Digroup, DigroupSettings};
 use crate::proto::trunk::{Answer, Card, CardFault, CardOrder, Facility, Hook, Indication, LineOrder, Media, MediaAddress, MediaReport};
+use crate::proto::voice::Ds0;
 use anyhow::{Context, Result, anyhow};
 use std::collections::VecDeque;
-use std::net::{SocketAddr, UdpSocket};
-use std::os::fd::AsFd;
 
 /// Periods of spans played in one turn of the core at the most.
 pub const SLICE: usize = 32;
-/// The receive buffer of a pseudowire: some tenths of a second, for a core that stands still.
-const RECEIVE_BUFFER: usize = 512 << 10;
-
+/// The longest RTP or RTCP packet that is taken, in octets: 60 ms of G.711 and more.
+const RTP_MAX: usize = 1500;
 /// A span to carry.
 pub(super) struct Carried {
     /// What it is.
@@ -37,7 +37,11 @@ pub(super) struct Carried {
 pub(super) struct Pseudowires {
     /// In the order of their endpoints.
     groups: Box<[Group]>,
+    ports: Ports,
+    /// By connection: its endpoint.
+    endpoints: Box<[Option<EndpointIndex>]>,
     burst: Burst,
+    rng: Rng,
     wall: WallClock,
     /// The turn it worked in last.
     worked: Time,
@@ -50,8 +54,7 @@ pub(super) struct Pseudowires {
 struct Group {
     digroup: Digroup,
     range: EndpointRange,
-    socket: UdpSocket,
-    peer: SocketAddr,
+    wire: WireSocket,
 }
 
 impl Pseudowires {
@@ -59,20 +62,23 @@ impl Pseudowires {
     ///
     /// # Errors
     /// What the machine refused.
-    pub fn new(carried: Vec<Carried>, dscp: u8, clock: &Clock) -> Result<Pseudowires> {
+    pub fn new(carried: Vec<Carried>, ports: Ports, connections: u32, dscp: u8, clock: &Clock) -> Result<Pseudowires> {
+        let seed = entropy::seed().context("no randomness from the kernel")?[0];
         let now = clock.now();
-        let settings = SocketSettings { receive_buffer: RECEIVE_BUFFER, send_buffer: RECEIVE_BUFFER, dscp, ..SocketSettings::media() };
-        let mut longest = 0;
+        let mut longest = RTP_MAX;
         let mut groups = Vec::new();
         for Carried { settings: of_span, range, wire } in carried {
             longest = longest.max(of_span.circuit.layout.packet_octets());
             let digroup = Digroup::new(now, &of_span).map_err(|problem| anyhow!("the pseudowire at {}: {problem}", wire.local))?;
-            let socket = bind(&[wire.local], &settings).context("span.local")?.remove(0);
-            groups.push(Group { digroup, range, socket, peer: wire.peer });
+            let wire = WireSocket::bind(wire.local, wire.peer, dscp).context("span.local")?;
+            groups.push(Group { digroup, range, wire });
         }
         groups.sort_by_key(|group| group.range.first);
         Ok(Pseudowires {
             groups: groups.into(),
+            ports,
+            endpoints: (0..connections).map(|_| None).collect(),
+            rng: Rng::new(seed),
             // One octet more, so that what is too long is seen to be.
             burst: Burst::new(longest + 1),
             wall: WallClock::new(clock),
@@ -88,15 +94,34 @@ impl Pseudowires {
     }
 
     fn place(&self, endpoint: EndpointIndex) -> Option<usize> {
-        let after = self.groups.partition_point(|group| group.range.first <= endpoint.0);
-        let place = after.checked_sub(1)?;
-        self.groups.get(place).filter(|group| group.range.contains(endpoint)).map(|_| place)
+        place(&self.groups, endpoint)
     }
 
-    /// Plays what is due, from the span on that had to wait in the last turn.
+    /// The media of `endpoint`, when `connection` is its.
+    fn media(&mut self, endpoint: EndpointIndex, connection: u32) -> Option<&mut Ds0> {
+        let is_its = self.endpoints.get(connection as usize).copied().flatten() == Some(endpoint);
+        let place = self.place(endpoint).filter(|_| is_its)?;
+        self.groups.get_mut(place)?.digroup.media(endpoint)
+    }
+
+    fn address(&self, connection: u32) -> MediaAddress {
+        MediaAddress { address: self.ports.address(), port: self.ports.port(connection).unwrap_or(0) }
+    }
+
+    /// Takes what came for connections, and plays what is due, from the span on that had to wait in the last turn.
     fn work(&mut self, now: Time) {
+        if self.groups.iter().all(|group| group.digroup.due() > now) {
+            return;
+        }
         self.wall.refresh(now);
-        let Pseudowires { groups, burst, wall, first, queue, .. } = self;
+        let Pseudowires { groups, burst, wall, first, queue, ports, endpoints, .. } = self;
+        ports.receive(burst, |connection, kind, received| {
+            let endpoint = endpoints.get(connection as usize).copied().flatten();
+            let Some((endpoint, place)) = endpoint.and_then(|endpoint| Some((endpoint, place(groups, endpoint)?))) else { return };
+            if let Some(media) = groups.get_mut(place).and_then(|group| group.digroup.media(endpoint)) {
+                media.packet(now, connection, received.from, kind, received.octets);
+            }
+        });
         let count = groups.len();
         let mut budget = SLICE;
         for step in 0..count {
@@ -105,7 +130,8 @@ impl Pseudowires {
             if group.digroup.due() > now {
                 continue;
             }
-            group.work(now, burst, wall, &mut budget, queue);
+            let Group { digroup, wire, .. } = group;
+            wire.work(now, &mut Working { digroup, ports, queue }, burst, wall, &mut budget);
             if budget == 0 {
                 *first = place;
                 return;
@@ -114,56 +140,90 @@ impl Pseudowires {
     }
 }
 
-impl Group {
-    fn work(&mut self, now: Time, burst: &mut Burst, wall: &WallClock, budget: &mut usize, queue: &mut VecDeque<Indication>) {
-        self.digroup.catch_up(now);
-        // A burst more than there is time for would be a flood: the rest waits for the next period.
-        for _ in 0..2 {
-            // An error is about an earlier packet (the far end is not there): what comes, or does not, says the same.
-            let count = burst.receive(self.socket.as_fd()).unwrap_or(0);
-            for received in (0..count).map(|place| burst.get(place)) {
-                let Some(received) = received.filter(|received| received.from == self.peer) else {
-                    self.digroup.note_stray();
-                    continue;
-                };
-                let arrival = received.arrival.map_or(now, |at| wall.time(at, now));
-                while self.digroup.due() <= arrival && *budget > 0 {
-                    self.play(budget, queue);
-                }
-                self.digroup.receive(arrival, received.octets);
-            }
-            if count < BURST {
-                break;
-            }
-        }
-        while self.digroup.due() <= now && *budget > 0 {
-            self.play(budget, queue);
-        }
+/// The span of `endpoint`.
+fn place(groups: &[Group], endpoint: EndpointIndex) -> Option<usize> {
+    let after = groups.partition_point(|group| group.range.first <= endpoint.0);
+    let place = after.checked_sub(1)?;
+    groups.get(place).filter(|group| group.range.contains(endpoint)).map(|_| place)
+}
+
+/// A span, with what it works with.
+struct Working<'a> {
+    digroup: &'a mut Digroup,
+    ports: &'a Ports,
+    queue: &'a mut VecDeque<Indication>,
+}
+
+impl Paced for Working<'_> {
+    fn due(&self) -> Time {
+        self.digroup.due()
     }
 
-    fn play(&mut self, budget: &mut usize, queue: &mut VecDeque<Indication>) {
-        *budget -= 1;
-        let packet = self.digroup.play(queue);
-        // What the kernel refuses is lost on the way, as far as the far end can see.
-        let _ = self.socket.send_to(packet, self.peer);
+    fn catch_up(&mut self, now: Time) {
+        self.digroup.catch_up(now);
+    }
+
+    fn receive(&mut self, arrival: Time, octets: &[u8]) {
+        self.digroup.receive(arrival, octets);
+    }
+
+    fn note_stray(&mut self) {
+        self.digroup.note_stray();
+    }
+
+    fn play(&mut self) -> Option<&[u8]> {
+        let Working { digroup, ports, queue } = self;
+        Some(digroup.play(queue, &mut |connection, to, kind, octets| ports.send(connection, to, kind, octets)))
     }
 }
 
 impl Card for Pseudowires {
-    fn open(&mut self, _: Time, _: EndpointIndex, _: u32, _: &Media) -> Answer<MediaAddress> {
-        Answer::Refused(CardFault::Broken)
+    /// Connections inside the gateway are refused: the other half may be on another core, and has no way there yet.
+    fn open(&mut self, now: Time, endpoint: EndpointIndex, connection: u32, media: &Media) -> Answer<MediaAddress> {
+        let Some(place) = self.place(endpoint).filter(|_| !media.inside) else { return Answer::Refused(CardFault::Broken) };
+        match self.endpoints.get(connection as usize) {
+            Some(None) => {}
+            Some(Some(_)) => return Answer::Refused(CardFault::Broken),
+            None => return Answer::Refused(CardFault::Exhausted),
+        }
+        if self.ports.open(connection, media.type_of_service).is_none() {
+            return Answer::Refused(CardFault::Exhausted);
+        }
+        let seed = self.rng.next();
+        if !self.groups.get_mut(place).is_some_and(|group| group.digroup.open(now, endpoint, connection, media, seed)) {
+            self.ports.close(connection);
+            return Answer::Refused(CardFault::Exhausted);
+        }
+        if let Some(slot) = self.endpoints.get_mut(connection as usize) {
+            *slot = Some(endpoint);
+        }
+        Answer::Now(self.address(connection))
     }
 
-    fn modify(&mut self, _: Time, _: EndpointIndex, _: u32, _: &Media) -> Answer<MediaAddress> {
-        Answer::Refused(CardFault::Broken)
+    fn modify(&mut self, now: Time, endpoint: EndpointIndex, connection: u32, media: &Media) -> Answer<MediaAddress> {
+        let Some(ds0) = self.media(endpoint, connection).filter(|_| !media.inside) else { return Answer::Refused(CardFault::Broken) };
+        ds0.modify(now, connection, media);
+        self.ports.mark(connection, media.type_of_service);
+        Answer::Now(self.address(connection))
     }
 
-    fn close(&mut self, _: Time, _: EndpointIndex, _: u32) -> MediaReport {
-        MediaReport::default()
+    fn close(&mut self, now: Time, endpoint: EndpointIndex, connection: u32) -> MediaReport {
+        let Some(ds0) = self.media(endpoint, connection) else { return MediaReport::default() };
+        let report = ds0.close(now, connection);
+        self.ports.close(connection);
+        if let Some(slot) = self.endpoints.get_mut(connection as usize) {
+            *slot = None;
+        }
+        report
     }
 
-    fn report(&self, _: Time, _: u32) -> MediaReport {
-        MediaReport::default()
+    fn report(&self, now: Time, connection: u32) -> MediaReport {
+        let endpoint = self.endpoints.get(connection as usize).copied().flatten();
+        let group = endpoint.and_then(|endpoint| self.groups.get(self.place(endpoint)?));
+        match (endpoint, group) {
+            (Some(endpoint), Some(group)) => group.digroup.report(now, endpoint, connection),
+            _ => MediaReport::default(),
+        }
     }
 
     fn start_signal(&mut self, _: Time, _: EndpointIndex, _: Option<u32>, _: EventId, _: &[u8]) -> Result<(), CardFault> {

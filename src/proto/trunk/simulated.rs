@@ -23,7 +23,7 @@ mod stream;
 mod tests;
 
 use self::far::FarEnds;
-use self::ports::PortPool;
+pub use self::ports::PortPool;
 use self::stream::{Pace, Stream};
 use super::Defect;
 use super::card::{Answer, Card, CardFault, CardOrder, CheckTone, Hook, Indication, LineOrder, Media, MediaAddress, MediaReport};

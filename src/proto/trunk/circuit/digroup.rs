@@ -2,8 +2,10 @@
 
 use super::{Alarms, Channels, Circuit, CircuitSettings, CircuitView, Coding, Wire};
 use crate::proto::base::{EndpointIndex, Time};
-use crate::proto::trunk::{Defect, DigitKind, Facility, Indication, LineInput, LineOrder};
+use crate::proto::trunk::{Defect, DigitKind, Facility, Indication, LineInput, LineOrder, Media, MediaReport};
+use crate::proto::voice::{self, Ds0, Kind};
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 
 /// What a digroup is made of.
 #[derive(Clone, Debug)]
@@ -16,7 +18,12 @@ pub struct DigroupSettings {
     pub endpoints: Vec<Option<EndpointIndex>>,
     /// How its channels signal; `None`: they do not.
     pub coding: Option<Coding>,
+    /// The media of each channel.
+    pub voice: voice::Settings,
 }
+
+/// Where packets of connections go: connection, the far end's RTP address for both kinds, what it is, and its octets.
+pub type PacketsOut<'a> = &'a mut dyn FnMut(u32, SocketAddr, Kind, &[u8]);
 
 /// A T1 or E1 with its channels.
 #[derive(Debug)]
@@ -33,6 +40,7 @@ pub struct Digroup {
 struct Slot {
     endpoint: Option<EndpointIndex>,
     wire: Option<Wire>,
+    media: Option<Ds0>,
 }
 
 impl Digroup {
@@ -41,7 +49,11 @@ impl Digroup {
     /// # Errors
     /// As [`Circuit::new`].
     pub fn new(now: Time, settings: &DigroupSettings) -> Result<Digroup, &'static str> {
-        let slot = |endpoint: &Option<EndpointIndex>| Slot { endpoint: *endpoint, wire: endpoint.and(settings.coding).map(Wire::new) };
+        let slot = |endpoint: &Option<EndpointIndex>| Slot {
+            endpoint: *endpoint,
+            wire: endpoint.and(settings.coding).map(Wire::new),
+            media: endpoint.map(|_| Ds0::new(settings.voice)),
+        };
         Ok(Digroup {
             facility: settings.facility,
             circuit: Circuit::new(now, &settings.circuit)?,
@@ -80,8 +92,24 @@ impl Digroup {
         self.circuit.catch_up(now)
     }
 
-    /// Plays one period: what it has to say goes to `out`, the packet to send is given.
-    pub fn play(&mut self, out: &mut VecDeque<Indication>) -> &[u8] {
+    /// The media of `endpoint`; `None` when it is none of its own.
+    pub fn media(&mut self, endpoint: EndpointIndex) -> Option<&mut Ds0> {
+        self.slots.iter_mut().find(|slot| slot.endpoint == Some(endpoint))?.media.as_mut()
+    }
+
+    /// Begins the media of a connection; false when there are as many as there may be. See [`Ds0::open`].
+    pub fn open(&mut self, now: Time, endpoint: EndpointIndex, connection: u32, media: &Media, seed: u64) -> bool {
+        self.media(endpoint).is_some_and(|ds0| ds0.open(now, connection, media, seed))
+    }
+
+    /// What a connection has counted so far.
+    pub fn report(&self, now: Time, endpoint: EndpointIndex, connection: u32) -> MediaReport {
+        let media = self.slots.iter().find(|slot| slot.endpoint == Some(endpoint)).and_then(|slot| slot.media.as_ref());
+        media.map_or_else(MediaReport::default, |ds0| ds0.report(now, connection))
+    }
+
+    /// Plays one period: what it has to say goes to `out`, packets of connections to `packets`; the packet to send is given.
+    pub fn play(&mut self, out: &mut VecDeque<Indication>, packets: PacketsOut<'_>) -> &[u8] {
         let Digroup { facility, circuit, slots, told, .. } = self;
         let now = circuit.due();
         let before = circuit.alarms();
@@ -95,7 +123,7 @@ impl Digroup {
                 out.push_back(Indication::Defect { facility: *facility, defect, present: is, at_once: false });
             }
         }
-        circuit.play(&mut Period { now, slots, out })
+        circuit.play(&mut Period { now, slots, out, packets })
     }
 
     /// An order to the line of `endpoint`.
@@ -120,12 +148,13 @@ struct Period<'a> {
     now: Time,
     slots: &'a mut [Slot],
     out: &'a mut VecDeque<Indication>,
+    packets: PacketsOut<'a>,
 }
 
 impl Period<'_> {
     /// Does something with the signalling of a channel.
     fn with_wire<T>(&mut self, channel: u8, act: impl FnOnce(&mut Wire, Time, &mut dyn FnMut(LineInput, Time)) -> T) -> Option<T> {
-        let Period { now, slots, out } = self;
+        let Period { now, slots, out, .. } = self;
         let slot = slots.get_mut(usize::from(channel))?;
         let (endpoint, wire) = (slot.endpoint?, slot.wire.as_mut()?);
         Some(act(wire, *now, &mut |input, at| out.push_back(Indication::Line { endpoint, input, at })))
@@ -133,7 +162,11 @@ impl Period<'_> {
 }
 
 impl Channels for Period<'_> {
-    fn exchange(&mut self, _: u8, _: &[u8], _: bool, _: &mut [u8]) {}
+    fn exchange(&mut self, channel: u8, came: &[u8], _: bool, send: &mut [u8]) {
+        let Some(ds0) = self.slots.get_mut(usize::from(channel)).and_then(|slot| slot.media.as_mut()) else { return };
+        send.copy_from_slice(came);
+        ds0.exchange(self.now, send, &mut |connection, to, kind, octets| (self.packets)(connection, to, kind, octets));
+    }
 
     fn take_bits(&mut self, channel: u8, bits: u8) {
         self.with_wire(channel, |wire, now, out| wire.take(now, bits, out));

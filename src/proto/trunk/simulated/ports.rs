@@ -8,12 +8,12 @@ use std::ops::RangeInclusive;
 
 /// Free RTP ports. As many as there are at construction is the most it ever holds, so it never allocates again.
 #[derive(Debug)]
-pub(super) struct PortPool(VecDeque<u16>);
+pub struct PortPool(VecDeque<u16>);
 
 impl PortPool {
     /// The share number `part` (0-based) of `parts` equal ones of `range`: each port even, the next one (RTCP) in the range as well.
     /// Shares do not overlap and leave nothing over. Empty when there is no such part.
-    pub(super) fn new(range: RangeInclusive<u16>, part: u32, parts: u32) -> PortPool {
+    pub fn new(range: RangeInclusive<u16>, part: u32, parts: u32) -> PortPool {
         // Port 0 is no port.
         let first = u64::from(*range.start()).max(1).div_ceil(2);
         let end = u64::from(*range.end()).div_ceil(2);
@@ -24,12 +24,12 @@ impl PortPool {
     }
 
     /// The port that has rested longest.
-    pub(super) fn take(&mut self) -> Option<u16> {
+    pub fn take(&mut self) -> Option<u16> {
         self.0.pop_front()
     }
 
     /// Gives back a port that was taken.
-    pub(super) fn give_back(&mut self, port: u16) {
+    pub fn give_back(&mut self, port: u16) {
         self.0.push_back(port);
     }
 }

@@ -1,0 +1,205 @@
+//! RTP ports of connections: held while a connection is up, looked at when the card works.
+
+use crate::host::transport::burst::{BURST, Burst, Received};
+use crate::host::transport::{SocketSettings, bind};
+use crate::proto::trunk::simulated::PortPool;
+use crate::proto::voice::Kind;
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token};
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, AsRawFd};
+use std::time::Duration;
+
+/// The buffers of an RTP socket, in octets: some tenths of a second.
+const BUFFER: usize = 128 << 10;
+/// Ports whose sockets are tried when others have those of the pool.
+const TRIES: usize = 16;
+/// Room for sockets that are ready.
+const READY: usize = 4096;
+/// Bursts taken from one socket in one turn: more would be a flood.
+const BURSTS: usize = 2;
+
+/// The ports of a card.
+pub(super) struct Ports {
+    address: IpAddr,
+    pool: PortPool,
+    dscp: u8,
+    poll: Poll,
+    events: Events,
+    /// By connection.
+    open: Box<[Option<Pair>]>,
+    /// Sockets that had more than was taken.
+    ready: Vec<usize>,
+}
+
+/// The sockets of a connection.
+struct Pair {
+    rtp: UdpSocket,
+    rtcp: UdpSocket,
+    port: u16,
+}
+
+impl Ports {
+    /// Of this pool at this address, for connections in slots below `connections`.
+    ///
+    /// # Errors
+    /// What the machine refused.
+    pub fn new(address: IpAddr, pool: PortPool, connections: u32, dscp: u8) -> io::Result<Ports> {
+        let open = (0..connections).map(|_| None).collect();
+        Ok(Ports { address, pool, dscp, poll: Poll::new()?, events: Events::with_capacity(1024), open, ready: Vec::with_capacity(READY) })
+    }
+
+    /// Where all connections receive.
+    pub fn address(&self) -> IpAddr {
+        self.address
+    }
+
+    /// The port of a connection.
+    pub fn port(&self, connection: u32) -> Option<u16> {
+        Some(self.open.get(connection as usize)?.as_ref()?.port)
+    }
+
+    /// Opens a pair of ports for a connection that has none; `None` when there is none left.
+    pub fn open(&mut self, connection: u32, type_of_service: Option<u8>) -> Option<u16> {
+        let place = connection as usize;
+        if self.open.get(place)?.is_some() {
+            return None;
+        }
+        for _ in 0..TRIES {
+            let port = self.pool.take()?;
+            // Somebody else may have it: then it comes to the end of the line.
+            match self.bind(place, port, type_of_service) {
+                Ok(pair) => {
+                    *self.open.get_mut(place)? = Some(pair);
+                    return Some(port);
+                }
+                Err(_) => self.pool.give_back(port),
+            }
+        }
+        None
+    }
+
+    fn bind(&self, place: usize, port: u16, type_of_service: Option<u8>) -> io::Result<Pair> {
+        let dscp = type_of_service.map_or(self.dscp, |octet| octet >> 2);
+        let settings = SocketSettings { receive_buffer: BUFFER, send_buffer: BUFFER, dscp, timestamps: false, ..SocketSettings::media() };
+        let addresses = [port, port + 1].map(|port| SocketAddr::new(self.address, port));
+        let mut sockets = bind(&addresses, &settings)?.into_iter();
+        let (Some(rtp), Some(rtcp)) = (sockets.next(), sockets.next()) else { return Err(io::ErrorKind::NotFound.into()) };
+        for (socket, kind) in [(&rtp, 0), (&rtcp, 1)] {
+            self.poll.registry().register(&mut SourceFd(&socket.as_raw_fd()), Token(place * 2 + kind), Interest::READABLE)?;
+        }
+        Ok(Pair { rtp, rtcp, port })
+    }
+
+    /// Changes the type of service octet of what a connection sends.
+    pub fn mark(&self, connection: u32, type_of_service: Option<u8>) {
+        let Some(Some(pair)) = self.open.get(connection as usize) else { return };
+        let octet = type_of_service.unwrap_or(self.dscp << 2).into();
+        for socket in [&pair.rtp, &pair.rtcp] {
+            let socket = socket2::SockRef::from(socket);
+            // A refusal leaves it as it was, which is no reason to refuse the connection.
+            let _ = if self.address.is_ipv4() { socket.set_tos_v4(octet) } else { socket.set_tclass_v6(octet) };
+        }
+    }
+
+    /// Gives the ports of a connection back.
+    pub fn close(&mut self, connection: u32) {
+        if let Some(pair) = self.open.get_mut(connection as usize).and_then(Option::take) {
+            self.pool.give_back(pair.port);
+        }
+    }
+
+    /// Sends a packet of a connection; `to` is the RTP address of the far end for both kinds.
+    pub fn send(&self, connection: u32, to: SocketAddr, kind: Kind, octets: &[u8]) {
+        let Some(Some(pair)) = self.open.get(connection as usize) else { return };
+        // What the kernel refuses is lost on the way, as far as the far end can see.
+        let _ = match kind {
+            Kind::Rtp => pair.rtp.send_to(octets, to),
+            Kind::Rtcp => match to.port().checked_add(1) {
+                Some(port) => pair.rtcp.send_to(octets, SocketAddr::new(to.ip(), port)),
+                None => return,
+            },
+        };
+    }
+
+    /// Hands what has arrived to `take`: connection, kind and datagram.
+    pub fn receive(&mut self, burst: &mut Burst, mut take: impl FnMut(u32, Kind, &Received<'_>)) {
+        let Ports { poll, events, open, ready, .. } = self;
+        // An interrupted look is made up for at the next one.
+        if poll.poll(events, Some(Duration::ZERO)).is_err() {
+            return;
+        }
+        // A socket that is there already gets a second, empty look at the worst.
+        ready.extend(events.iter().map(|event| event.token().0));
+        ready.retain(|&token| {
+            let Some(Some(pair)) = open.get(token / 2) else { return false };
+            let (socket, kind) = if token % 2 == 0 { (&pair.rtp, Kind::Rtp) } else { (&pair.rtcp, Kind::Rtcp) };
+            for _ in 0..BURSTS {
+                let count = burst.receive(socket.as_fd()).unwrap_or(0);
+                for received in (0..count).filter_map(|place| burst.get(place)) {
+                    take((token / 2) as u32, kind, &received);
+                }
+                if count < BURST {
+                    return false;
+                }
+            }
+            true
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
+    fn ports(first: u16, pairs: u16) -> Ports {
+        Ports::new(HERE, PortPool::new(first..=first + 2 * pairs - 1, 0, 1), 8, 46).unwrap()
+    }
+
+    #[test]
+    fn ports_are_held_while_a_connection_is_up_and_there_are_no_more_than_the_pool_has() {
+        let mut ports = ports(47_110, 2);
+        let first = ports.open(3, None).unwrap();
+        assert_eq!((first % 2, ports.port(3)), (0, Some(first)));
+        assert!(UdpSocket::bind((HERE, first)).is_err() && UdpSocket::bind((HERE, first + 1)).is_err());
+        assert!(ports.open(3, None).is_none() && ports.open(99, None).is_none());
+        let second = ports.open(4, Some(0xB8)).unwrap();
+        assert!(second != first && ports.open(5, None).is_none());
+        ports.close(3);
+        assert_eq!(ports.open(5, None), Some(first));
+    }
+
+    #[test]
+    fn a_port_that_somebody_else_has_is_passed_over() {
+        let other = UdpSocket::bind((HERE, 47_121)).unwrap();
+        let mut ports = ports(47_120, 2);
+        assert_eq!(ports.open(0, None), Some(47_122));
+        drop(other);
+        assert_eq!(ports.open(1, None), Some(47_120));
+    }
+
+    #[test]
+    fn packets_go_out_and_come_in_by_connection_and_kind() {
+        let mut ports = ports(47_130, 2);
+        let (a, b) = (ports.open(0, None).unwrap(), ports.open(1, None).unwrap());
+        let to_b = SocketAddr::new(HERE, b);
+        for n in 0..40 {
+            ports.send(0, to_b, Kind::Rtp, &[n]);
+        }
+        ports.send(0, to_b, Kind::Rtcp, &[200]);
+        let mut burst = Burst::new(64);
+        let mut seen = Vec::new();
+        for _ in 0..3 {
+            ports.receive(&mut burst, |connection, kind, received| {
+                let from = a + u16::from(kind == Kind::Rtcp);
+                assert_eq!((connection, received.from), (1, SocketAddr::new(HERE, from)));
+                seen.push(received.octets[0]);
+            });
+        }
+        seen.sort_unstable();
+        assert_eq!(seen, (0..40).chain([200]).collect::<Vec<u8>>());
+    }
+}

@@ -1,0 +1,311 @@
+//! One channel of a far end: what it sends, and what it makes of what comes.
+
+use crate::proto::base::Time;
+use crate::proto::trunk::circuit::{Coding, Wire};
+use crate::proto::trunk::{Hook, LineInput, LineState};
+use crate::proto::voice::Law;
+use std::f64::consts::TAU;
+use std::time::Duration;
+
+/// What it sends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Task {
+    /// Silence.
+    Idle,
+    /// A tone.
+    Tone,
+    /// What comes.
+    Loop,
+    /// A pattern of bits.
+    Pattern,
+}
+
+/// The frequency of the tone, in Hz: the usual one of line tests, which is no divisor of 8000.
+const FREQUENCY: f64 = 1004.0;
+/// Its level, in dBm0.
+const LEVEL: f64 = -10.0;
+/// The peak of a tone of 0 dBm0 in the linear form of G.711 (3.17 dBm0 is the largest, 8159 of 14 bits), in 16 bits.
+const PEAK_0_DBM0: f64 = 22_663.0;
+/// Octets in a second.
+const RATE: f64 = 8_000.0;
+/// What is measured at a time, in octets.
+const WINDOW: u32 = 8_000;
+/// A reaction of a switch to what the gateway shows.
+const REACTION: Duration = Duration::from_millis(150);
+/// A wink.
+const WINK: Duration = Duration::from_millis(200);
+/// From the wink to the answer.
+const ANSWER: Duration = Duration::from_secs(2);
+/// From the start to a seizure, and from the release to the end.
+const SEIZE_AFTER: Duration = Duration::from_secs(1);
+const RELEASE_BEFORE: Duration = Duration::from_secs(2);
+
+/// A channel.
+pub struct Channel {
+    number: u8,
+    law: Law,
+    task: Task,
+    /// Octets sent.
+    sent: u64,
+    register: Pattern,
+    meter: Meter,
+    errors: Errors,
+    last: Vec<u8>,
+    line: Option<Line>,
+}
+
+/// The signalling of a channel.
+struct Line {
+    wire: Wire,
+    coding: Coding,
+    began: Option<Time>,
+    seizes: bool,
+    answers: bool,
+    /// When the gateway seized.
+    called: Option<Time>,
+    /// What the gateway showed, and after how many milliseconds of the run.
+    hooks: Vec<(u64, Hook)>,
+}
+
+/// What is remembered of a gateway's hooks.
+const HOOKS_MAX: usize = 64;
+
+impl Channel {
+    pub fn new(number: u8, law: Law, task: Task, coding: Option<Coding>, seizes: bool, answers: bool) -> Channel {
+        let line =
+            coding.map(|coding| Line { wire: Wire::new(coding), coding, began: None, seizes, answers, called: None, hooks: Vec::new() });
+        let (register, errors) = (Pattern::new(), Errors::default());
+        Channel { number, law, task, sent: 0, register, meter: Meter::default(), errors, last: Vec::new(), line }
+    }
+
+    /// Whether it had something to do.
+    pub fn is_worth_telling(&self) -> bool {
+        self.task != Task::Idle
+            || self.line.as_ref().is_some_and(|line| line.seizes)
+            || self.meter.loudest.is_some_and(|level| level > -60.0)
+    }
+
+    pub fn exchange(&mut self, came: &[u8], filler: bool, send: &mut [u8]) {
+        if !filler {
+            came.iter().for_each(|octet| self.meter.take(self.law, *octet));
+        }
+        match self.task {
+            Task::Idle => {}
+            Task::Loop => {
+                // A period later, as a switch that loops a channel does.
+                if self.last.len() == send.len() {
+                    send.copy_from_slice(&self.last);
+                }
+                self.last.clear();
+                self.last.extend_from_slice(came);
+            }
+            Task::Tone => {
+                for octet in send.iter_mut() {
+                    let phase = TAU * FREQUENCY * (self.sent as f64 / RATE);
+                    self.sent += 1;
+                    let value = phase.sin() * PEAK_0_DBM0 * 10f64.powf(LEVEL / 20.0);
+                    *octet = self.law.encode(value.round() as i32);
+                }
+            }
+            Task::Pattern => {
+                send.iter_mut().for_each(|octet| *octet = self.register.next());
+                if !filler {
+                    came.iter().for_each(|octet| self.errors.take(*octet));
+                }
+            }
+        }
+    }
+
+    pub fn take_bits(&mut self, now: Time, bits: u8) {
+        let Some(line) = &mut self.line else { return };
+        let began = *line.began.get_or_insert(now);
+        line.wire.take(now, bits, &mut |input, at| {
+            let LineInput::Hook(hook) = input else { return };
+            if line.hooks.len() < HOOKS_MAX {
+                line.hooks.push((at.since(began).as_millis() as u64, hook));
+            }
+            line.called = match hook {
+                Hook::Off if !line.seizes => Some(at),
+                _ => None,
+            };
+        });
+    }
+
+    pub fn give_bits(&mut self, now: Time, end: Time) -> u8 {
+        let Some(line) = &mut self.line else { return 0 };
+        let began = *line.began.get_or_insert(now);
+        let off = match line.called.filter(|_| line.answers) {
+            Some(called) => {
+                let since = now.since(called);
+                (REACTION..REACTION + WINK).contains(&since) || since >= REACTION + WINK + ANSWER
+            }
+            None => line.seizes && now.since(began) >= SEIZE_AFTER && end.since(now) > RELEASE_BEFORE,
+        };
+        line.wire.show(if off { LineState::OffHook } else { LineState::OnHook });
+        line.coding.bits(line.wire.shown())
+    }
+
+    pub fn report(&self) -> serde_json::Value {
+        let mut report = serde_json::json!({ "channel": self.number, "measured_s": self.meter.windows });
+        let mut put = |key: &str, value: serde_json::Value| {
+            if let Some(map) = report.as_object_mut() {
+                map.insert(key.to_owned(), value);
+            }
+        };
+        let round = |level: f64| serde_json::json!((level * 100.0).round() / 100.0);
+        if let Some((level, tone)) = self.meter.latest {
+            put("level_dbm0", round(level));
+            put("tone_dbm0", round(tone));
+        }
+        if self.task == Task::Pattern {
+            put("pattern_octets", self.errors.compared.into());
+            put("bit_errors", self.errors.bits.into());
+            put("pattern_losses", self.errors.resyncs.into());
+        }
+        if let Some(line) = &self.line {
+            let name = |hook: &Hook| if *hook == Hook::Off { "off" } else { "on" };
+            let hooks: Vec<_> = line.hooks.iter().map(|(at, hook)| serde_json::json!([at, name(hook)])).collect();
+            put("hooks", hooks.into());
+        }
+        report
+    }
+}
+
+/// The level of what comes, and of the tone in it.
+#[derive(Default)]
+struct Meter {
+    octets: u32,
+    energy: f64,
+    cosine: f64,
+    sine: f64,
+    windows: u32,
+    /// Of the last whole window: all, and the tone's part.
+    latest: Option<(f64, f64)>,
+    loudest: Option<f64>,
+}
+
+impl Meter {
+    fn take(&mut self, law: Law, octet: u8) {
+        let value = f64::from(law.decode(octet));
+        let phase = TAU * FREQUENCY * f64::from(self.octets) / RATE;
+        self.energy += value * value;
+        self.cosine += value * phase.cos();
+        self.sine += value * phase.sin();
+        self.octets += 1;
+        if self.octets < WINDOW {
+            return;
+        }
+        let count = f64::from(WINDOW);
+        let dbm0 = |peak: f64| 20.0 * (peak.max(1e-3) / PEAK_0_DBM0).log10();
+        let level = dbm0((2.0 * self.energy / count).sqrt());
+        let tone = dbm0(2.0 * self.cosine.hypot(self.sine) / count);
+        let loudest = self.loudest.map_or(level, |before| before.max(level));
+        *self = Meter { windows: self.windows + 1, latest: Some((level, tone)), loudest: Some(loudest), ..Meter::default() };
+    }
+}
+
+/// A pattern of 2^15-1 bits (ITU-T O.150: x^15 + x^14 + 1), not inverted.
+#[derive(Clone, Copy)]
+struct Pattern {
+    register: u16,
+}
+
+impl Pattern {
+    fn new() -> Pattern {
+        Pattern { register: 0x7FFF }
+    }
+
+    /// The next eight bits, the first one sent highest.
+    fn next(&mut self) -> u8 {
+        let mut octet = 0;
+        for _ in 0..8 {
+            let bit = (self.register >> 14 ^ self.register >> 13) & 1;
+            self.register = (self.register << 1 | bit) & 0x7FFF;
+            octet = octet << 1 | bit as u8;
+        }
+        octet
+    }
+}
+
+/// The errors of a pattern that comes.
+#[derive(Default)]
+struct Errors {
+    /// The octets before: two of them say all that follow.
+    seen: [u8; 2],
+    count: u8,
+    expected: Option<Pattern>,
+    bad_in_row: u8,
+    compared: u64,
+    bits: u64,
+    resyncs: u64,
+}
+
+/// So many octets in a row with errors are another place of the pattern.
+const LOST_AFTER: u8 = 4;
+
+impl Errors {
+    fn take(&mut self, octet: u8) {
+        let Some(expected) = &mut self.expected else {
+            self.seen = [self.seen[1], octet];
+            self.count = (self.count + 1).min(2);
+            let register = u16::from_be_bytes(self.seen) & 0x7FFF;
+            // All zeros or all ones are silence, not the pattern.
+            if self.count == 2 && register != 0 && self.seen[0] != self.seen[1] {
+                self.expected = Some(Pattern { register });
+            }
+            return;
+        };
+        let wrong = (expected.next() ^ octet).count_ones();
+        self.bad_in_row = if wrong == 0 { 0 } else { self.bad_in_row + 1 };
+        if self.bad_in_row < LOST_AFTER {
+            self.compared += 1;
+            self.bits += u64::from(wrong);
+            return;
+        }
+        (self.expected, self.count, self.bad_in_row) = (None, 0, 0);
+        self.resyncs += u64::from(self.compared > 100);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn channel(task: Task) -> Channel {
+        Channel::new(1, Law::Mu, task, None, false, false)
+    }
+
+    fn number(channel: &Channel, key: &str) -> f64 {
+        channel.report().get(key).and_then(serde_json::Value::as_f64).unwrap_or(f64::NAN)
+    }
+
+    #[test]
+    fn a_tone_that_comes_back_is_measured_at_its_level() {
+        let mut tone = channel(Task::Tone);
+        let mut octets = [0xFF; 80];
+        for _ in 0..250 {
+            let came = octets;
+            tone.exchange(&came, false, &mut octets);
+        }
+        assert!((number(&tone, "level_dbm0") - LEVEL).abs() < 0.1, "{}", tone.report());
+        assert!((number(&tone, "tone_dbm0") - LEVEL).abs() < 0.1, "{}", tone.report());
+    }
+
+    #[test]
+    fn bit_errors_of_the_pattern_are_counted_and_a_gap_is_found_again() {
+        let mut far = channel(Task::Pattern);
+        let (mut octets, mut came) = ([0xFF; 24], [0xFF; 24]);
+        for period in 0..1000 {
+            far.exchange(&came, false, &mut octets);
+            came = octets;
+            match period {
+                200 | 300 => came[5] ^= 0x10,
+                // Another place of the pattern: three periods are missing.
+                500..503 => far.exchange(&came, true, &mut came.clone()),
+                _ => {}
+            }
+        }
+        assert!((2.0..60.0).contains(&number(&far, "bit_errors")), "{}", far.report());
+        assert!(number(&far, "pattern_octets") > 23_500.0, "{}", far.report());
+    }
+}
