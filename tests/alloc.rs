@@ -178,7 +178,6 @@ fn bench() -> Bench {
         domains: vec![b"tgw.example.net"[..].into()],
         listen: vec!["192.0.2.10:2427".parse().unwrap()],
         cores: 1,
-        receivers: 1,
         owners: vec![CoreId(0)],
         limits: Limits {
             connections: 384,

@@ -518,7 +518,6 @@ pub(super) fn plan(config: &Config, layout: &config::Plan) -> Result<Plan> {
         domains,
         listen: config.listen(),
         cores: layout.cores.len() as u8,
-        receivers: with_sockets(layout) as u8,
         owners,
         limits,
         times: times(&config.cas),

@@ -34,8 +34,6 @@ pub struct Plan {
     pub listen: Vec<SocketAddr>,
     /// How many cores there are.
     pub cores: u8,
-    /// How many of them receive datagrams.
-    pub receivers: u8,
     /// The cores that own endpoints, ascending. Never empty.
     pub owners: Vec<CoreId>,
     /// Sizes.

@@ -59,7 +59,6 @@ pub fn plan(layout: Layout, facilities: &[FacilityPlan]) -> Plan {
         domains: vec![b"tgw.example.net"[..].into(), b"[192.0.2.10]"[..].into()],
         listen: vec!["192.0.2.10:2427".parse().expect("address"), "[2001:db8::10]:2427".parse().expect("address")],
         cores: layout.cores(),
-        receivers: layout.receivers().len() as u8,
         owners: layout.owners(),
         limits: Limits {
             connections: topology.len() * 4,

@@ -5,7 +5,7 @@ use super::frames::FrameTable;
 use super::journal::Journal;
 use super::setup::Faults;
 use crate::proto::base::{CoreId, FrameRef, Rng, Time};
-use crate::proto::core::{Envelope, Origin, Outside};
+use crate::proto::core::{Case, Envelope, Origin, Outside, Verdicts};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -20,6 +20,8 @@ pub(super) enum Event {
     ToAgent(Mail),
     /// A core's turn.
     Turn(CoreId),
+    /// The stall watch looks at a core.
+    Watch(CoreId),
     /// An agent's timer.
     Poll(usize),
 }
@@ -69,6 +71,8 @@ pub(super) struct Wires {
     pub turns: Vec<Time>,
     pub stalled_until: Vec<Time>,
     pub stalled_since: Vec<Time>,
+    /// The book of each core.
+    pub verdicts: Vec<Verdicts>,
     /// When each core's transmit frames are free again.
     pub transmitting: Vec<Vec<Time>>,
     /// Datagrams still to be lost in the present burst.
@@ -101,6 +105,12 @@ impl Wires {
             self.turns[place] = at;
             self.push(at, Event::Turn(core));
         }
+    }
+
+    /// For how long a core stands still.
+    pub fn silence(&self, core: CoreId, now: Time) -> Duration {
+        let place = usize::from(core.0);
+        if now < self.stalled_until[place] { now.since(self.stalled_since[place]) } else { Duration::ZERO }
     }
 
     /// When a datagram sent now arrives: nothing when it is lost, twice when duplicated.
@@ -187,7 +197,14 @@ impl Outside for Out<'_> {
     }
 
     fn silence(&self, core: CoreId, now: Time) -> Duration {
-        let place = usize::from(core.0);
-        if now < self.wires.stalled_until[place] { now.since(self.wires.stalled_since[place]) } else { Duration::ZERO }
+        self.wires.silence(core, now)
+    }
+
+    fn begin(&mut self, case: &Case<'_>) -> bool {
+        self.wires.verdicts[usize::from(self.core.0)].begin(case)
+    }
+
+    fn refuse_for(&mut self, home: CoreId, case: &Case<'_>) -> bool {
+        self.wires.verdicts[usize::from(home.0)].refuse(case)
     }
 }

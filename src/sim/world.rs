@@ -10,7 +10,7 @@ use super::setup::{Faults, Setup};
 use super::unchanged::Before;
 use super::wires::{Entry, Event, Out, Ring, Wires};
 use crate::proto::base::{CoreId, Counters, EndpointIndex, Rng, Time};
-use crate::proto::core::{Administration, Answer, Ask, Boot, Core, Origin, Request, StateFilter, Turn};
+use crate::proto::core::{Administration, Answer, Ask, Boot, Core, Origin, Request, StateFilter, Turn, Verdicts};
 use crate::proto::endpoint::Announcement as Told;
 use crate::proto::package::{find_item, find_package};
 use crate::proto::plan::{Plan, Settings};
@@ -23,6 +23,9 @@ use std::time::Duration;
 
 const MS: Duration = Duration::from_millis(1);
 const US: Duration = Duration::from_micros(1);
+
+/// How much later than it can be known the stall watch sees that a core stands still.
+const WATCH: Duration = Duration::from_millis(125);
 
 /// Turns in a row in which a core said it must be called at once and did nothing: it would spin for ever.
 const SPINS_MAX: u32 = 20_000;
@@ -102,6 +105,7 @@ impl World {
             turns: vec![Time::NEVER; cores],
             stalled_until: vec![Time::ZERO; cores],
             stalled_since: vec![Time::ZERO; cores],
+            verdicts: (0..cores).map(|_| Verdicts::new([rng.next(), rng.next()])).collect(),
             transmitting: vec![Vec::new(); cores],
             burst: 0,
             partitioned: Vec::new(),
@@ -208,6 +212,29 @@ impl World {
         }
         self.wires.turns[place] = Time::NEVER;
         self.wires.turn_at(core, until);
+        self.wires.push(since + self.settings.timers.stall + WATCH, Event::Watch(core));
+    }
+
+    /// Whether the stall watch has seen that a core stands still: what comes for it is led to others then.
+    fn is_passed_by(&self, core: CoreId) -> bool {
+        self.wires.silence(core, self.now) >= self.settings.timers.stall + WATCH
+    }
+
+    /// The core that receives instead of one that stands still, if there is one.
+    fn instead_of(&self, core: CoreId) -> CoreId {
+        let place = self.receivers.iter().position(|&receiver| receiver == core).unwrap_or(0);
+        let others = self.receivers.iter().cycle().skip(place).take(self.receivers.len());
+        others.copied().find(|&other| !self.is_passed_by(other)).unwrap_or(core)
+    }
+
+    /// What lies in the socket of a core that stands still is given to another one.
+    fn watch(&mut self, core: CoreId) {
+        let other = self.instead_of(core);
+        if other != core {
+            let waiting = std::mem::take(&mut self.nodes[usize::from(core.0)].socket);
+            self.nodes[usize::from(other.0)].socket.extend(waiting);
+            self.wires.turn_at(other, self.now);
+        }
     }
 
     /// Gives every core new settings.
@@ -295,8 +322,14 @@ impl World {
         }
     }
 
-    /// Which core's socket a datagram comes to: its home's, when that receives and nothing goes wrong, else any.
+    /// Which core's socket a datagram comes to: its home's, when that receives and nothing goes wrong, else any; and none that is
+    /// known to stand still.
     fn steer(&mut self, bytes: &[u8]) -> CoreId {
+        let core = self.choose(bytes);
+        self.instead_of(core)
+    }
+
+    fn choose(&mut self, bytes: &[u8]) -> CoreId {
         let any = self.receivers[self.wires.rng.below(self.receivers.len() as u64) as usize];
         if self.wires.rng.chance(self.wires.faults.missteer) {
             return any;
@@ -344,6 +377,7 @@ impl World {
             }
             Event::ToAgent(mail) => self.deliver(mail),
             Event::Turn(core) => self.turn(core, at),
+            Event::Watch(core) => self.watch(core),
             Event::Poll(place) if self.polls.get(place) == Some(&at) => {
                 self.polls[place] = Time::NEVER;
                 let mut out = Vec::new();

@@ -85,13 +85,16 @@ impl Core {
             self.counters.add(Counter::OverloadRefused);
             return self.refuse_unremembered(turn, received, (verb, id, name), mgcp::OVERLOADED);
         }
+        let endpoint = self.plan.topology.lookup(line.local());
+        if endpoint.is_none() && self.was_refused(turn, received, line, bytes) {
+            return;
+        }
         let class = if verb == Some(Verb::Dlcx) { Class::Release } else { Class::Ordinary };
         let Ok(handle) = self.history.begin(turn.now, &Start { command: known, agent, class, room: room as u16 }) else {
             self.counters.add(Counter::HistoryFull);
             return self.refuse_unremembered(turn, received, (verb, id, name), mgcp::HISTORY_FULL);
         };
         self.counters.add(Counter::CommandsNew);
-        let endpoint = self.plan.topology.lookup(line.local());
         if self.restart_first(turn, received, handle, (verb, id), endpoint) {
             return;
         }
@@ -347,6 +350,18 @@ impl Core {
         &mut self,
         turn: &mut Turn<'_, F, O>,
         received: Received,
+        command: (Option<Verb>, TransactionId, &[u8]),
+        refused: Refused,
+    ) {
+        self.answer_unremembered(turn, received, command, refused);
+        self.finish(received.message);
+    }
+
+    /// The answer alone.
+    pub(super) fn answer_unremembered<F: Frames, O: Outside>(
+        &mut self,
+        turn: &mut Turn<'_, F, O>,
+        received: Received,
         (verb, id, name): (Option<Verb>, TransactionId, &[u8]),
         mut refused: Refused,
     ) {
@@ -359,7 +374,6 @@ impl Core {
         }
         let outcome = Outcome::Refused(refused);
         self.respond(turn, Final { received, handle: None, id, preface, outcome: &outcome });
-        self.finish(received.message);
     }
 
     /// Whether `name` is an endpoint in service whose restart was not sent yet.

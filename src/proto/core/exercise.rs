@@ -34,7 +34,6 @@ pub fn plan(facilities: &[FacilityPlan], connections: u32, history_entries: u32,
         domains: vec![DOMAIN.as_bytes().into()],
         listen: vec![SocketAddr::from(([192, 0, 2, 10], 2427))],
         cores: 1,
-        receivers: 1,
         owners: vec![CoreId(0)],
         limits: Limits {
             connections,

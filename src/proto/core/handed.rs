@@ -1,130 +1,148 @@
-//! Commands with wildcards whose home core stands still: the core that receives for all answers 400, so that it fails cleanly instead
-//! of waiting unseen (G-SHD-03).
+//! Commands over many endpoints whose home core stands still: the core that received them answers 400, so that they fail cleanly instead of
+//! waiting unseen (G-SHD-03). What becomes of one that comes to its home all the same is in `verdicts`.
 //!
-//! Never for a command that may have reached the home: it may be executed yet, or has been, and a repeat must not get another answer
-//! (G-TRX-03). Where several cores receive nobody can know that, because a copy may lie in the home's own socket. Where one core receives, it
-//! remembers which commands with wildcards it has handed over or refused lately. When it cannot be sure it says nothing, as for a command for one
-//! endpoint, and the agent's repeats find the home when it goes on.
+//! One that comes when this is known is refused at once. One that was handed to its home before is watched until that has taken it.
 
 use super::Core;
+use super::envelope::Message;
 use super::outside::{Frames, Outside, Turn};
-use super::receive::{Received, local_of};
-use crate::proto::base::{CoreId, Counter, Time, TransactionId};
-use crate::proto::codec::mgcp::Verb;
+use super::receive::{Received, local_of, text};
+use super::verdicts::Case;
+use crate::proto::base::{CoreId, Counter, FrameRef, Time, TransactionId};
+use crate::proto::codec::mgcp::CommandLine;
+use crate::proto::codec::peek::Peek;
 use crate::proto::mgcp;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Commands remembered.
-const REMEMBERED: usize = 256;
+/// Commands watched at a time; of more than that the repeats are refused.
+const WATCHED: usize = 64;
+/// How soon to look again at one whose home is only slow.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
-/// Commands with wildcards that were handed to other cores.
+/// Commands over many endpoints that other cores have not taken yet, oldest first.
 pub(super) struct Handed {
-    list: VecDeque<(Time, TransactionId, u64)>,
-    /// When the latest that had to be forgotten was handed over.
-    forgotten: Option<Time>,
-    /// What was refused instead, and is to be refused again for as long as a repeat may come.
-    refused: VecDeque<(Time, TransactionId, u64)>,
+    list: VecDeque<(CoreId, Message)>,
+    /// When to look whether their homes stand still.
+    look: Time,
 }
 
 impl Handed {
     pub fn new() -> Handed {
-        Handed { list: VecDeque::with_capacity(REMEMBERED), forgotten: None, refused: VecDeque::with_capacity(REMEMBERED) }
+        Handed { list: VecDeque::with_capacity(WATCHED), look: Time::NEVER }
     }
 
-    fn note(&mut self, now: Time, id: TransactionId, name: u64) {
-        if self.list.len() == REMEMBERED {
-            self.forgotten = self.list.pop_front().map(|(at, ..)| at);
+    /// When to look.
+    pub fn deadline(&self) -> Time {
+        self.look
+    }
+
+    fn add(&mut self, home: CoreId, message: Message, look: Time) {
+        if self.list.len() < WATCHED {
+            self.list.push_back((home, message));
+            self.look = self.look.min(look);
         }
-        self.list.push_back((now, id, name));
     }
 
-    fn was_refused(&mut self, now: Time, id: TransactionId, name: u64, history: Duration) -> bool {
-        while self.refused.front().is_some_and(|&(at, ..)| now.since(at) > history) {
-            self.refused.pop_front();
+    /// The message in this frame is nobody's concern any more.
+    pub fn taken(&mut self, frame: FrameRef) {
+        self.list.retain(|(_, message)| message.frame != frame);
+        if self.list.is_empty() {
+            self.look = Time::NEVER;
         }
-        self.refused.iter().any(|&(_, i, n)| (i, n) == (id, name))
-    }
-
-    /// Remembers a refusal. False: no room, so it must not be refused.
-    fn refuse(&mut self, now: Time, id: TransactionId, name: u64) -> bool {
-        let room = self.refused.len() < REMEMBERED;
-        if room {
-            self.refused.push_back((now, id, name));
-        }
-        room
-    }
-
-    /// Whether this is certainly none that was handed over within `history`.
-    fn is_new(&self, now: Time, id: TransactionId, name: u64, history: Duration) -> bool {
-        let recent = |at: Time| now.since(at) <= history;
-        !self.forgotten.is_some_and(recent) && !self.list.iter().any(|&(at, i, n)| (i, n) == (id, name) && recent(at))
     }
 }
 
 impl Core {
-    /// A command for the core `home`, before it is handed over. True: it was answered here.
+    /// A command that came for the core `home`, before it is handed over. True: it was answered here.
     pub(super) fn refuse_for<F: Frames, O: Outside>(
         &mut self,
         turn: &mut Turn<'_, F, O>,
         received: Received,
         home: CoreId,
-        (verb, id, name): (Option<Verb>, TransactionId, &[u8]),
+        line: &CommandLine<'_>,
+        bytes: &[u8],
     ) -> bool {
-        if !self.watches_for(name) {
+        let refuses = names_many(line.endpoint) && self.refuse_in_place_of(turn, received, home, line, bytes);
+        if refuses {
+            self.finish(received.message);
+        }
+        refuses
+    }
+
+    /// It was handed over.
+    pub(super) fn watch_handed(&mut self, now: Time, home: CoreId, message: Message, name: &[u8]) {
+        if names_many(name) {
+            self.handed.add(home, message, now + self.settings.timers.stall + LOOK_AGAIN);
+        }
+    }
+
+    /// Refuses what was handed to cores that stand still.
+    pub(super) fn look_after_handed<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>) {
+        if turn.now < self.handed.look {
+            return;
+        }
+        self.handed.look = turn.now + LOOK_AGAIN;
+        for _ in 0..self.handed.list.len() {
+            let Some((home, message)) = self.handed.list.pop_front() else { break };
+            // Its frame is held as long as the home may read it.
+            let frames = turn.frames;
+            let Some((datagram, origin)) = frames.read(message.frame) else { continue };
+            let bytes = text(&datagram, message);
+            let Peek::Command(line) = Peek::at(bytes) else { continue };
+            if !self.refuse_in_place_of(turn, Received { message, origin }, home, &line, bytes) {
+                self.handed.list.push_back((home, message));
+            }
+        }
+        if self.handed.list.is_empty() {
+            self.handed.look = Time::NEVER;
+        }
+    }
+
+    fn refuse_in_place_of<F: Frames, O: Outside>(
+        &mut self,
+        turn: &mut Turn<'_, F, O>,
+        received: Received,
+        home: CoreId,
+        line: &CommandLine<'_>,
+        bytes: &[u8],
+    ) -> bool {
+        let CommandLine { verb, id, endpoint: name, .. } = *line;
+        // Before a restart was ever sent it would be the first thing the agent sees (G-RST-03).
+        let refuses = turn.out.silence(home, turn.now) > self.settings.timers.stall
+            && self.announcements.any_sent()
+            && turn.out.refuse_for(home, &self.case(turn.now, received, id, name, bytes));
+        if refuses {
+            self.counters.add(Counter::HomeSilent);
+            self.answer_unremembered(turn, received, (verb, id, name), mgcp::CORE_SILENT);
+        }
+        refuses
+    }
+
+    /// A command over many endpoints is about to begin here. True: it was refused while this core stood still, and is again.
+    pub(super) fn was_refused<F: Frames, O: Outside>(
+        &mut self,
+        turn: &mut Turn<'_, F, O>,
+        received: Received,
+        line: &CommandLine<'_>,
+        bytes: &[u8],
+    ) -> bool {
+        let CommandLine { verb, id, endpoint: name, .. } = *line;
+        if self.plan.cores == 1 || !names_many(name) || turn.out.begin(&self.case(turn.now, received, id, name, bytes)) {
             return false;
         }
-        let key = self.names.fold(name);
-        let history = self.settings.timers.history;
-        let silent = turn.out.silence(home, turn.now) > self.settings.timers.stall;
-        // Before a restart was ever sent it would be the first thing the agent sees (G-RST-03).
-        let may = silent && self.announcements.any_sent() && self.handed.is_new(turn.now, id, key, history);
-        if self.handed.was_refused(turn.now, id, key, history) || may && self.handed.refuse(turn.now, id, key) {
-            self.counters.add(Counter::HomeSilent);
-            self.refuse_unremembered(turn, received, (verb, id, name), mgcp::CORE_SILENT);
-            return true;
-        }
-        false
+        self.counters.add(Counter::HomeSilent);
+        self.refuse_unremembered(turn, received, (verb, id, name), mgcp::CORE_SILENT);
+        true
     }
 
-    /// A command was handed over.
-    pub(super) fn note_handed(&mut self, now: Time, id: TransactionId, name: &[u8]) {
-        if self.watches_for(name) {
-            self.handed.note(now, id, self.names.fold(name));
-        }
-    }
-
-    /// Whether commands with this name are refused when their home stands still.
-    fn watches_for(&self, name: &[u8]) -> bool {
-        self.plan.receivers == 1 && local_of(name).iter().any(|byte| matches!(byte, b'*' | b'$' | b'['))
+    fn case<'a>(&self, now: Time, received: Received, id: TransactionId, name: &'a [u8], bytes: &'a [u8]) -> Case<'a> {
+        let same_content = self.settings.agent(received.message.agent).is_some_and(|agent| agent.same_content);
+        Case { now, history: self.settings.timers.history, id, name, content: same_content.then_some(bytes) }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_was_handed_over_or_forgotten_is_not_new() {
-        let history = Duration::from_secs(30);
-        let mut handed = Handed::new();
-        let is_new = |handed: &Handed, second: u64, id| handed.is_new(Time::from_millis(second * 1000), id, 7, history);
-        assert!(is_new(&handed, 1, 5));
-        handed.note(Time::from_millis(1000), 5, 7);
-        assert!(!is_new(&handed, 31, 5) && is_new(&handed, 32, 5) && is_new(&handed, 2, 6));
-        (0..REMEMBERED as u32).for_each(|n| handed.note(Time::from_millis(2000), 100 + n, 7));
-        assert!(!is_new(&handed, 31, 6), "5 is forgotten, so nobody can know");
-        assert!(is_new(&handed, 32, 6));
-    }
-
-    #[test]
-    fn what_was_refused_is_refused_again_and_never_too_much() {
-        let history = Duration::from_secs(30);
-        let mut handed = Handed::new();
-        assert!((0..REMEMBERED as u32).all(|id| handed.refuse(Time::from_millis(1000), id, 7)));
-        assert!(!handed.refuse(Time::from_millis(2000), 1000, 7), "nobody could refuse it again");
-        assert!(handed.was_refused(Time::from_millis(31_000), 5, 7, history));
-        assert!(!handed.was_refused(Time::from_millis(31_001), 5, 7, history));
-        assert!(handed.refuse(Time::from_millis(31_001), 1000, 7));
-    }
+/// Whether a name may mean several endpoints.
+fn names_many(name: &[u8]) -> bool {
+    local_of(name).iter().any(|byte| matches!(byte, b'*' | b'$' | b'['))
 }

@@ -39,6 +39,7 @@ mod second;
 mod settle;
 mod survey;
 mod tally;
+mod verdicts;
 
 pub use admission::{AdmissionView, DenialView};
 pub use announce::Announcement;
@@ -49,6 +50,7 @@ pub use operator::{Answer, Ask, ConnectionView, CoreView, EndpointView, PeerView
 pub use outside::{Frames, Handled, Origin, Outside, Turn, Work};
 pub use performance::PerformanceView;
 pub use tally::Tally;
+pub use verdicts::{Case, Verdicts};
 
 use crate::proto::base::{AgentId, CoreId, Counter, Counters, EndpointRange, NameKey, Rng, Time};
 use crate::proto::cac::asker::Asker;
@@ -188,8 +190,8 @@ impl Core {
             finals,
             detector,
             datagrams: Datagrams::new(limits.datagrams),
-            in_hand: InHand::new(limits.datagrams, core, plan.cores),
             handed: Handed::new(),
+            in_hand: InHand::new(limits.datagrams, core, plan.cores),
             jobs: Jobs::new(limits.jobs, settings.load_control.marks()),
             shares: Shares::new(),
             surveys: Surveys::new(),
@@ -252,6 +254,7 @@ impl Core {
         self.handle_card(turn);
         self.handle_gateways(turn);
         self.handle_jobs_due(turn);
+        self.look_after_handed(turn);
         self.answer_repeats(turn);
         self.handle_events(turn);
         self.handle_own(turn);
@@ -273,6 +276,7 @@ impl Core {
             .card
             .deadline()
             .min(self.jobs.deadline())
+            .min(self.handed.deadline())
             .min(self.outgoing.deadline())
             .min(self.calls.watches.deadline())
             .min(self.history.deadline())
@@ -391,6 +395,7 @@ impl Core {
             Envelope::Message(message) => self.handle_message(turn, message),
             Envelope::Done { frame, datagram } => {
                 self.in_hand.give_back(turn.now, from);
+                self.handed.taken(frame);
                 self.message_done(turn, frame, datagram);
             }
             Envelope::Prepare { job, message } => self.handle_prepare(turn, from, job, message),

@@ -1,6 +1,7 @@
 //! What a core needs of the world: frames to read, and somewhere to send. The host and the simulation implement it.
 
 use super::envelope::Envelope;
+use super::verdicts::Case;
 use crate::proto::base::{CoreId, FrameRef, Time};
 use crate::proto::codec::mgcp::Verb;
 use std::net::SocketAddr;
@@ -50,6 +51,17 @@ pub trait Outside {
     /// For how long another core has not gone round its loop; zero when nobody can know.
     fn silence(&self, _core: CoreId, _now: Time) -> Duration {
         Duration::ZERO
+    }
+
+    /// This core begins a command over many endpoints, unless somebody refused it in its place: then false.
+    fn begin(&mut self, _case: &Case<'_>) -> bool {
+        true
+    }
+
+    /// Whether a command over many endpoints is refused in place of another core, its home, that stands still. False: that one may
+    /// have begun it, or nobody can know.
+    fn refuse_for(&mut self, _home: CoreId, _case: &Case<'_>) -> bool {
+        false
     }
 }
 

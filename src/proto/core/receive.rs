@@ -114,7 +114,7 @@ impl Core {
             return self.run(turn, received, bytes, peeked);
         }
         if let Peek::Command(line) = &peeked
-            && self.refuse_for(turn, received, home, (line.verb, line.id, line.endpoint))
+            && self.refuse_for(turn, received, home, line, bytes)
         {
             return;
         }
@@ -129,7 +129,7 @@ impl Core {
         self.counters.add(Counter::MessagesForwarded);
         self.handled = Some(Handled { work: Work::Forward, forwarded: false, arrival: received.origin.arrival });
         if let Peek::Command(line) = &peeked {
-            self.note_handed(turn.now, line.id, line.endpoint);
+            self.watch_handed(turn.now, home, received.message, line.endpoint);
         }
     }
 

@@ -49,7 +49,6 @@ fn plan(controllers: u8) -> Plan {
         domains: vec![b"tgw.example.net"[..].into()],
         listen: vec!["192.0.2.10:2427".parse().unwrap(), "192.0.2.10:2944".parse().unwrap()],
         cores: 1,
-        receivers: 1,
         owners: vec![CoreId(0)],
         limits: Limits {
             connections: 192,
