@@ -20,10 +20,11 @@ use std::time::Duration;
 use calls::{Calls, ID_DIGITS, ID_IN_REQUEST};
 use harness::echo::{self, Variant};
 use harness::{Agent, Plan, Running, Subject, Workload, compare};
+use tollgate::host::books::Books;
 use tollgate::host::clock::Clock;
 use tollgate::host::core_loop::{CoreLoop, Exit, Spin};
 use tollgate::host::cores::{Pulse, ToCore};
-use tollgate::host::transport::{Kind, Slot, Stats, Transport, Waker};
+use tollgate::host::transport::{Kind, Slot, Stats, Stray, Transport, Waker};
 use tollgate::proto::base::{FrameRef, Time};
 use tollgate::proto::core::exercise::{self, Lone};
 use tollgate::proto::overload::Levels;
@@ -201,6 +202,7 @@ fn serve(kind: Kind, clock: Clock, variant: Variant, ready: &dyn Fn(SocketAddr),
     ready(address);
     let core_loop = CoreLoop {
         link: None,
+        books: Books::default(),
         core: lone.into_core(),
         transport: Box::new(transport),
         table,
@@ -244,6 +246,10 @@ impl Transport for Counting {
             let _ = self.control.try_send(ToCore::Stop);
         }
         now
+    }
+
+    fn adopt(&mut self, stray: &Stray) -> Option<FrameRef> {
+        self.inner.adopt(stray)
     }
 
     fn release(&mut self, frame: FrameRef) {

@@ -1,14 +1,17 @@
 //! From a configuration to running cores: plan, settings, sockets, frames, rings, threads.
 
+use super::books::Books;
 use super::card;
 use super::clock::{Clock, wall_us_at_zero};
 use super::cluster::gateway::Cluster;
 use super::core_loop::{CoreLoop, Exit, Outbox, Spin, guard};
 use super::cores::{CorePort, Cores, Pulse, REQUESTS};
+use super::detour::Detour;
 use super::dns::fit;
 use super::dns::table::Known;
 use super::frame::{ChunkLayout, FrameLayout, FramePool, FrameTable, HEADROOM};
 use super::gateways::plans as gateway_plans;
+use super::lines::{signalling, times};
 use super::steered::steer;
 use super::tap::Tap;
 use super::transport::steer::Steered;
@@ -22,11 +25,9 @@ use crate::config::{
 };
 use crate::proto::aggregate::{Forms, Widest};
 use crate::proto::base::{CoreId, Counters, Time};
-use crate::proto::cas::{Direction, Signalling, Times};
 use crate::proto::core::{Boot, Core};
 use crate::proto::endpoint::{Encoding, Law};
 use crate::proto::overload::Levels;
-use crate::proto::package::ChannelKind;
 use crate::proto::plan::{
     Admission, AgentSettings, Limits, LoadControl, Lookups, Manners, Plan, Provisional, Settings, SpanPlan, Timers, Version,
 };
@@ -59,6 +60,8 @@ pub struct Gateway {
     pub transport: Choice,
     /// How datagrams find their core.
     pub steered: Steered,
+    /// The way past cores that stand still.
+    pub detour: Detour,
     /// With `xdp`: what its cores share.
     pub bypass: Option<Arc<Bypass>>,
     /// In a cluster: the link to the central node.
@@ -109,6 +112,8 @@ impl Gateway {
         if let Steered::Refused(reason) = &steered {
             tracing::warn!(reason, "datagrams are not steered to their cores: cores forward");
         }
+        let detour = Detour::new(plan.clone(), steered.clone(), &parts.sockets).context("a second descriptor for each socket")?;
+        let books = Books::new(layout.cores.len()).context("no randomness from the kernel")?;
         let (ready_sender, ready) = crossbeam::channel::bounded::<Result<CoreId>>(layout.cores.len());
         let (mut ports, mut threads) = (Vec::new(), Vec::new());
         let tap = Arc::new(Tap::default());
@@ -134,6 +139,7 @@ impl Gateway {
             let (plan, settings, ready, tap) = (plan.clone(), settings.clone(), ready_sender.clone(), tap.clone());
             // A shard has no sockets: its transport only sleeps, and io_uring has nothing to do without sockets.
             let kind = if core_plan.role == Role::Shard { Kind::Mmsg } else { transport.kind };
+            let books = books.clone();
             let (cpu, spin) = (usize::from(core_plan.cpu), spin(config.cores.busy_poll));
             let card = card::of_core(config, &plan, core, &clock)?;
             let gateway_cards = card::of_gateways(config, &plan, core, &clock)?;
@@ -177,6 +183,7 @@ impl Gateway {
                         spin,
                         clock,
                         tap,
+                        books,
                         link,
                     }
                     .run();
@@ -189,7 +196,7 @@ impl Gateway {
             ready.recv().map_err(|_| anyhow!("a core ended while it started"))??;
         }
         let bypass = bypass.map(Arc::new);
-        Ok(Gateway { cores: Arc::new(Cores { ports, plan, clock, tap }), clock, transport, steered, bypass, cluster, threads })
+        Ok(Gateway { cores: Arc::new(Cores { ports, plan, clock, tap }), clock, transport, steered, detour, bypass, cluster, threads })
     }
 
     /// Ends every core that still goes round, and waits for them, but not for one that stands still: those that did not end in time,
@@ -395,61 +402,6 @@ fn spin(busy_poll: BusyPoll) -> Spin {
         BusyPoll::Off => Spin::Off,
         BusyPoll::For(time) => Spin::For(time),
         BusyPoll::Always => Spin::Always,
-    }
-}
-
-/// How the channels of a span signal, in the words of the machines.
-fn signalling(span: &config::Span) -> Signalling {
-    use config::Signalling as Configured;
-    let (kind, wink_start) = match span.signalling {
-        Configured::Clear => (ChannelKind::Clear, false),
-        Configured::MfWink => (ChannelKind::CasMf, true),
-        Configured::MfImmediate => (ChannelKind::CasMf, false),
-        Configured::DtmfWink | Configured::PulseWink => (ChannelKind::CasDtmf, true),
-        Configured::DtmfImmediate | Configured::PulseImmediate => (ChannelKind::CasDtmf, false),
-        Configured::FeatureGroupD => (ChannelKind::FeatureGroupD, true),
-        Configured::Operator => (ChannelKind::Operator, true),
-        Configured::LoopStart | Configured::GroundStart => (ChannelKind::PbxFxs, false),
-    };
-    let direction = match (span.direction, kind) {
-        (config::Direction::Outgoing, _) | (_, ChannelKind::Operator) => Direction::Outgoing,
-        (config::Direction::Incoming, _) => Direction::Incoming,
-        (config::Direction::Both, _) => Direction::Both,
-    };
-    Signalling {
-        kind,
-        wink_start,
-        ground_start: span.signalling == Configured::GroundStart,
-        dial_pulse: matches!(span.signalling, Configured::PulseWink | Configured::PulseImmediate),
-        direction,
-        yields: span.yields,
-    }
-}
-
-/// The times of channel associated signalling.
-fn times(cas: &config::Cas) -> Times {
-    let config::Cas { hook_min, release_min, wink_min, wink_max, wink, wink_delay, digit_delay, wink_limit, glare, glare_hold, .. } = *cas;
-    let config::Cas { first_digit, between_digits, sending, answer, release, guard, flash_min, flash_max, flash, .. } = *cas;
-    Times {
-        hook_min,
-        release_min,
-        wink_min,
-        wink_max,
-        wink,
-        wink_delay,
-        digit_delay,
-        wink_limit,
-        glare,
-        glare_hold,
-        first_digit,
-        between_digits,
-        sending,
-        answer,
-        release,
-        guard,
-        flash_min,
-        flash_max,
-        flash,
     }
 }
 

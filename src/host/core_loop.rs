@@ -4,6 +4,7 @@
 //! its own, which its transport core copies into send slots and gives back; its transport has no sockets and only sleeps. Nothing in
 //! the loop blocks but `Transport::sleep`, and that only when a whole turn found nothing to do.
 
+use super::books::Books;
 use super::clock::Clock;
 use super::cluster::gateway::CoreLink;
 use super::cores::{Pulse, ToCore};
@@ -11,9 +12,9 @@ use super::frame::{Datagram, FramePool, FrameTable, Meta};
 use super::inside::Inside;
 use super::ring::{Receiver, Sender};
 use super::tap::{Captured, Tap};
-use super::transport::{BATCH, Stats, Transport, Waker};
+use super::transport::{BATCH, Stats, Stray, Transport, Waker};
 use crate::proto::base::{CoreId, Counter, Counters, FrameRef, Time};
-use crate::proto::core::{Core, Envelope, Frames, Origin, Outside, Request, Turn};
+use crate::proto::core::{Case, Core, Envelope, Frames, Origin, Outside, Request, Turn};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -104,6 +105,8 @@ pub struct CoreLoop {
     pub clock: Clock,
     /// Where copies of datagrams go when somebody traces.
     pub tap: Arc<Tap>,
+    /// The books of all cores about commands over many endpoints.
+    pub books: Books,
     /// In a cluster: the way to the node.
     pub link: Option<CoreLink>,
 }
@@ -112,6 +115,7 @@ impl CoreLoop {
     /// Runs until the control loop says stop.
     pub fn run(mut self) {
         let mut batch = Vec::with_capacity(BATCH);
+        let mut strays: VecDeque<Vec<Stray>> = VecDeque::new();
         let mut requests: VecDeque<(Box<Request>, crossbeam::channel::Sender<Box<Request>>)> = VecDeque::new();
         let mut port = Port {
             transport: self.transport,
@@ -125,6 +129,7 @@ impl CoreLoop {
             counters: self.counters.clone(),
             tap: self.tap.clone(),
             core: self.core.id(),
+            books: self.books,
             now: Time::ZERO,
         };
         let frames = TableFrames(self.table);
@@ -144,6 +149,7 @@ impl CoreLoop {
                     match message {
                         ToCore::Request(request, reply) => requests.push_back((request, reply)),
                         ToCore::Settings(settings) => self.core.set_settings(now, settings),
+                        ToCore::Strays(batch) => strays.push_back(batch),
                         ToCore::Hold(time) => hold(time),
                         ToCore::Stop => return self.pulse.ended.store(true, Ordering::Release),
                     }
@@ -155,6 +161,10 @@ impl CoreLoop {
                 }
             }
             port.now = now;
+            if !strays.is_empty() {
+                worked = true;
+                port.adopt(&mut strays, &mut batch);
+            }
             if self.tap.is_open() {
                 batch.iter().for_each(|&frame| port.tap_received(frame));
             }
@@ -304,6 +314,8 @@ struct Port {
     counters: Arc<Counters>,
     tap: Arc<Tap>,
     core: CoreId,
+    /// The books of all cores about commands over many endpoints.
+    books: Books,
     /// When this turn began.
     now: Time,
 }
@@ -314,6 +326,17 @@ impl Port {
         if let Some(datagram) = self.table.read(frame) {
             let Meta { from: remote, arrival: at, local, .. } = *datagram.meta();
             self.tap.take(Captured { core: self.core, at, sent: false, remote, local, bytes: datagram[..].into() });
+        }
+    }
+
+    /// The next strays go behind a batch, when there are send slots for their answers.
+    #[cold]
+    fn adopt(&mut self, strays: &mut VecDeque<Vec<Stray>>, batch: &mut Vec<FrameRef>) {
+        let room = self.transport.free_slots().saturating_sub(batch.len());
+        for stray in strays.pop_front_if(|strays| strays.len() <= room).unwrap_or_default() {
+            let adopted = self.transport.adopt(&stray);
+            self.counters.add(if adopted.is_some() { Counter::DatagramsTakenOver } else { Counter::DroppedTakenOver });
+            batch.extend(adopted);
         }
     }
 
@@ -446,6 +469,14 @@ impl Outside for Port {
     fn silence(&self, core: CoreId, now: Time) -> Duration {
         let outbox = self.outboxes.get(usize::from(core.0)).and_then(Option::as_ref);
         outbox.map_or(Duration::ZERO, |outbox| now.since(Time(outbox.pulse.beat.load(Ordering::Relaxed))))
+    }
+
+    fn begin(&mut self, case: &Case<'_>) -> bool {
+        self.books.begin(self.core, case)
+    }
+
+    fn refuse_for(&mut self, home: CoreId, case: &Case<'_>) -> bool {
+        self.books.refuse_for(home, case)
     }
 }
 

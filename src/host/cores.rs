@@ -3,7 +3,7 @@
 use super::clock::Clock;
 use super::inside::Inside;
 use super::tap::Tap;
-use super::transport::Waker;
+use super::transport::{Stray, Waker};
 use crate::proto::base::{CoreId, Counters, Time};
 use crate::proto::core::{Answer, Ask, Request};
 use crate::proto::plan::{Plan, Settings};
@@ -25,6 +25,8 @@ pub enum ToCore {
     Request(Box<Request>, Sender<Box<Request>>),
     /// New settings.
     Settings(Arc<Settings>),
+    /// Datagrams from the socket of a core that stands still, to be treated as this core's own.
+    Strays(Vec<Stray>),
     /// Stand still for so long, as a stuck core would: for tests.
     Hold(Duration),
     /// End.
@@ -130,6 +132,19 @@ impl Cores {
         port.inbox.try_send(ToCore::Hold(time)).map_err(|_| Silent(core))?;
         port.waker.wake();
         Ok(())
+    }
+
+    /// Whether a core's inbox has room for strays, and for what else there may be to say to it.
+    pub fn takes_strays(&self, core: CoreId) -> bool {
+        self.ports.get(usize::from(core.0)).is_some_and(|port| port.inbox.len() < REQUESTS / 2)
+    }
+
+    /// Gives a core datagrams that came for one that stands still. Without room they are lost, as on the way.
+    pub fn hand_strays(&self, core: CoreId, strays: Vec<Stray>) {
+        if let Some(port) = self.ports.get(usize::from(core.0)) {
+            let _ = port.inbox.try_send(ToCore::Strays(strays));
+            port.waker.wake();
+        }
     }
 
     /// Tells every core to end.

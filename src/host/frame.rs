@@ -31,6 +31,19 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use super::cpu;
 use crate::proto::base::{CoreId, FrameRef, Time};
 
+/// A datagram taken from the socket of a core that stands still.
+#[derive(Debug)]
+pub struct Stray {
+    /// Who sent it.
+    pub from: SocketAddr,
+    /// The listen address it came to.
+    pub local: u8,
+    /// When it was taken.
+    pub arrival: Time,
+    /// What it says.
+    pub bytes: Box<[u8]>,
+}
+
 /// Bytes kept free in front of a datagram, for what the kernel writes there (io_uring: sizes, source address, timestamp).
 pub const HEADROOM: usize = 96;
 
@@ -325,6 +338,18 @@ impl FramePool {
         let meta = write(unsafe { std::slice::from_raw_parts_mut(address, size) });
         // SAFETY: taken above, and the slice is gone.
         Some(unsafe { self.hold(index, meta) })
+    }
+
+    /// Copies a datagram that was received elsewhere into a frame and holds it. `None` when no frame is free or it is too long.
+    pub fn copy_in(&mut self, stray: &Stray) -> Option<FrameRef> {
+        let Stray { from, local, arrival, ref bytes } = *stray;
+        if bytes.len() > self.room() {
+            return None;
+        }
+        self.fill(|frame| {
+            frame[HEADROOM..HEADROOM + bytes.len()].copy_from_slice(bytes);
+            Meta { from, local, arrival, start: HEADROOM as u32, len: bytes.len() as u32 }
+        })
     }
 
     /// Ends the holding of a frame. `false`, and nothing happens, when it is not ours, not held, or being read: a fault of the

@@ -2,6 +2,7 @@
 //!
 //! `unsafe` lives in [`frame`] and in `transport::{sys, burst, mmsg, uring}` only, behind safe surfaces.
 
+pub mod books;
 pub mod boot;
 pub mod card;
 pub mod clock;
@@ -10,11 +11,14 @@ pub mod control;
 pub mod core_loop;
 pub mod cores;
 pub mod cpu;
+
+pub mod detour;
 pub mod dns;
 pub mod entropy;
 pub mod frame;
 mod gateways;
 pub mod inside;
+mod lines;
 pub mod nic;
 pub mod ring;
 pub mod run;

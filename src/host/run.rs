@@ -23,7 +23,7 @@ pub fn run(config: Config, path: Option<PathBuf>, socket: Option<PathBuf>) -> Re
     let layout = config::plan(&config, &facts).map_err(|errors| anyhow!("{errors}"))?;
     let clock = Clock::new();
     let names = hosts::first(&config, clock.now()).context("dns")?;
-    let gateway = Gateway::start_knowing(&config, &names.known(), clock)?;
+    let mut gateway = Gateway::start_knowing(&config, &names.known(), clock)?;
     let bypass = gateway.bypass.clone();
     let transport = bypass.as_ref().map_or_else(|| gateway.transport.to_string(), |bypass| format!("{} on {bypass}", gateway.transport));
     let transport = match &gateway.steered {
@@ -49,7 +49,7 @@ pub fn run(config: Config, path: Option<PathBuf>, socket: Option<PathBuf>) -> Re
     if let Err(error) = writeln!(std::io::stdout(), "{}", ready(&config, &gateway, &transport, &control)) {
         tracing::warn!("the gateway is ready, and standard output does not take the line that says so: {error}");
     }
-    let end = control.run(events)?;
+    let end = control.run(events, &mut gateway.detour)?;
     let hanging = gateway.stop();
     for core in &hanging {
         tracing::error!("core {}: does not end: the process ends without it", core.0);

@@ -1,6 +1,6 @@
 //! Which program steers the datagrams of each listen address.
 
-use super::transport::steer::{Program, Steered};
+use super::transport::steer::{Passing, Program, Steered};
 use crate::config::Steering;
 use crate::proto::plan::Plan;
 use std::net::UdpSocket;
@@ -16,22 +16,39 @@ pub fn steer(wanted: Steering, plan: &Plan, sockets: &[Vec<UdpSocket>]) -> Steer
     if wanted == Steering::Off {
         return Steered::Off;
     }
-    let name_max = plan.topology.longest_name() + WILDCARD_ROOM;
-    let program = match Program::new(plan.owners.len() as u32, members, name_max) {
-        Ok(program) => program,
+    let passing = Passing { members, ..Passing::default() };
+    let steered = match by_name(plan, &passing) {
+        Ok(program) => Steered::ByName(program.instructions().len()),
         Err(reason) => return Steered::Refused(reason),
     };
     for (place, socket) in first.iter().enumerate() {
-        // What comes for an H.248 gateway is all for one core.
-        let program = match plan.gateway_at(place as u8) {
-            Some(gateway) => &Program::always(member_of(plan, gateway, members)),
-            None => &program,
-        };
-        if let Err(error) = program.attach(socket) {
-            return Steered::Refused(format!("SO_ATTACH_REUSEPORT_CBPF: {error}"));
+        if let Err(reason) = attach(plan, &steered, place as u8, socket, &passing) {
+            return Steered::Refused(reason);
         }
     }
-    Steered::ByName(program.instructions().len())
+    steered
+}
+
+/// Attaches the program of a listen address, which passes by the sockets that nobody reads, to its group.
+///
+/// # Errors
+/// What the kernel says, or why there is no program.
+pub fn attach(plan: &Plan, steered: &Steered, place: u8, socket: &UdpSocket, passing: &Passing) -> Result<(), String> {
+    let program = match (steered, plan.gateway_at(place)) {
+        (Steered::Single, _) => return Ok(()),
+        // What comes for an H.248 gateway is all for one core.
+        (Steered::ByName(_), Some(gateway)) => Program::always(member_of(plan, gateway, passing.members)),
+        (Steered::ByName(_), None) => by_name(plan, passing)?,
+        (Steered::Off | Steered::Refused(_), _) if passing.is_nobody() => {
+            return Program::detach(socket).map_err(|error| format!("SO_DETACH_REUSEPORT_BPF: {error}"));
+        }
+        (Steered::Off | Steered::Refused(_), _) => Program::by_flow(passing),
+    };
+    program.attach(socket).map_err(|error| format!("SO_ATTACH_REUSEPORT_CBPF: {error}"))
+}
+
+fn by_name(plan: &Plan, passing: &Passing) -> Result<Program, String> {
+    Program::passing_by(passing, plan.owners.len() as u32, plan.topology.longest_name() + WILDCARD_ROOM)
 }
 
 /// Which socket of a group is that of the core that runs an H.248 gateway, or of the one that receives for it.

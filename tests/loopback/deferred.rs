@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tollgate::host::clock::Clock;
 use tollgate::host::frame::{FramePool, HEADROOM, Meta};
-use tollgate::host::transport::{SendSlots, Sleeper, Slot, Stats, Transport, TransportSettings, Waker};
+use tollgate::host::transport::{SendSlots, Sleeper, Slot, Stats, Stray, Transport, TransportSettings, Waker};
 use tollgate::proto::base::{FrameRef, Rng, Time};
 
 /// How many flushes a sent slot stays with the "hardware" at most.
@@ -93,6 +93,10 @@ impl Transport for Deferred {
         }
         self.stats.received += (into.len() - before) as u64;
         self.clock.now()
+    }
+
+    fn adopt(&mut self, stray: &Stray) -> Option<FrameRef> {
+        self.pool.copy_in(stray)
     }
 
     fn release(&mut self, frame: FrameRef) {

@@ -36,6 +36,7 @@ use crate::host::clock::Clock;
 use crate::host::cluster::gateway::Cluster;
 use crate::host::cores::{Cores, Silent};
 use crate::host::cpu;
+use crate::host::detour::Detour;
 use crate::host::dns::table::{Known, Table};
 use crate::host::transport::xdp::Bypass;
 use crate::proto::base::{CoreId, Time};
@@ -194,11 +195,11 @@ impl Control {
     }
 
     /// Watches the cores and waits for signals: SIGHUP reloads, SIGTERM and SIGINT end the process with the restart messages of a
-    /// shutdown. Returns when the process is to end; the cores still run.
+    /// shutdown. What comes for a core that stands still is led past it by `detour` meanwhile. Returns when the process is to end; the cores still run.
     ///
     /// # Errors
     /// When no thread can be had.
-    pub fn run(self, events: Events) -> Result<End> {
+    pub(in crate::host) fn run(self, events: Events, detour: &mut Detour) -> Result<End> {
         let gateway = &self.gateway;
         journal::start(gateway.clone())?;
         let mut watch = Watch::new(gateway.clock.now(), gateway.cores.ports.len());
@@ -219,6 +220,9 @@ impl Control {
             }
             for news in watch.look(gateway.clock.now(), gateway.signs(), alarm, exit) {
                 gateway.keep(&news);
+                if let News::Silent(core, _) | News::Back(core, _) = news {
+                    detour.set(core, matches!(news, News::Silent(..)), gateway.bypass.as_deref());
+                }
                 let Some(end) = tell(news) else { continue };
                 // The end that was asked for is bounded, and agents are told of it as long as the lead core lives.
                 if !shutting_down || news.core() == gateway.cores.plan.lead() {
@@ -227,6 +231,7 @@ impl Control {
                 }
                 fault = Some(end);
             }
+            detour.collect(&gateway.cores, &gateway.clock);
         }
     }
 

@@ -166,7 +166,7 @@ fn turn_round(
             Some(ToCore::Settings(settings)) => core.set_settings(clock.now(), settings),
             Some(ToCore::Hold(time)) => std::thread::park_timeout(time),
             Some(ToCore::Stop) => return,
-            None => {}
+            None | Some(ToCore::Strays(_)) => {}
         }
     }
 }

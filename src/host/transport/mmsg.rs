@@ -15,7 +15,7 @@ use super::runs::{Runs, SegmentControl, is_refusal};
 use super::slots::{SendSlots, Slot};
 use super::socket::{CONTROL_SIZE, RawAddress, receive_timestamp};
 use super::watch::Watch;
-use super::{BATCH, Sleeper, Stats, Transport, TransportSettings, Waker, sys};
+use super::{BATCH, Sleeper, Stats, Stray, Transport, TransportSettings, Waker, sys};
 use crate::host::clock::{Clock, WallClock};
 use crate::host::frame::{FramePool, HEADROOM, Meta};
 use crate::proto::base::{FrameRef, Time};
@@ -158,6 +158,10 @@ impl Transport for Mmsg {
         self.turn = (self.turn + 1) % self.lines.len().max(1);
         self.stats.received += (limit - room) as u64;
         now.unwrap_or_else(|| self.clock.now())
+    }
+
+    fn adopt(&mut self, stray: &Stray) -> Option<FrameRef> {
+        self.pool.copy_in(stray)
     }
 
     fn release(&mut self, frame: FrameRef) {

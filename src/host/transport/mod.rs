@@ -29,6 +29,7 @@ use std::time::Duration;
 
 use crate::proto::base::{Counter, Counters, FrameRef, Time};
 
+pub use crate::host::frame::Stray;
 pub use select::{Choice, Kind, Wanted};
 pub use slots::{SendSlots, Slot};
 pub use socket::{SocketSettings, bind, explain_bind};
@@ -46,6 +47,10 @@ pub trait Transport {
     /// slots; does not block. Each frame stays occupied until it is released. Returns the time, read after the datagrams were
     /// taken: the `now` of this turn. Datagrams longer than a frame are dropped and counted.
     fn receive(&mut self, budget: usize, into: &mut Vec<FrameRef>) -> Time;
+
+    /// Puts a datagram that was received elsewhere into a frame, as if it had been received here; `None` when no frame is free or it is
+    /// too long for one.
+    fn adopt(&mut self, stray: &Stray) -> Option<FrameRef>;
 
     /// Gives a frame of this core back to be filled again. A frame that is not held, or still being read, is counted and left alone.
     fn release(&mut self, frame: FrameRef);

@@ -97,6 +97,14 @@ pub(super) fn attach_steering(socket: BorrowedFd<'_>, program: &[Instruction]) -
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Detaches the program that chooses among the sockets of the group `socket` belongs to; there may be none.
+pub(super) fn detach_steering(socket: BorrowedFd<'_>) -> io::Result<()> {
+    match set_option(socket, libc::SOL_SOCKET, libc::SO_DETACH_REUSEPORT_BPF, 0) {
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(()),
+        result => result,
+    }
+}
+
 /// A new event counter, non-blocking.
 pub(super) fn event() -> io::Result<OwnedFd> {
     // SAFETY: takes no pointers.

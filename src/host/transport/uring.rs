@@ -35,7 +35,7 @@ use super::runs::{Run, Runs, SegmentControl, is_refusal};
 use super::slots::{SendSlots, Slot};
 use super::socket::{CONTROL_SIZE, RawAddress, receive_timestamp};
 use super::watch::SEND_RETRY;
-use super::{Sleeper, Stats, Transport, TransportSettings, Waker, sys};
+use super::{Sleeper, Stats, Stray, Transport, TransportSettings, Waker, sys};
 use crate::host::clock::{Clock, WallClock};
 use crate::host::frame::{FramePool, HEADROOM, Memory, Meta};
 use crate::proto::base::{FrameRef, Time};
@@ -372,6 +372,10 @@ impl Transport for Uring {
             self.stats.received += (into.len() - before) as u64;
         }
         now
+    }
+
+    fn adopt(&mut self, stray: &Stray) -> Option<FrameRef> {
+        self.pool.copy_in(stray)
     }
 
     fn release(&mut self, frame: FrameRef) {

@@ -97,6 +97,10 @@ counters! {
     DroppedRingFull = "dropped_ring_full",
     /// Messages dropped: their home core has its share of the received frames and gives none back (it is stalled or far behind).
     DroppedHomeBehind = "dropped_home_behind",
+    /// Datagrams taken from the socket of a core that stands still, and treated here.
+    DatagramsTakenOver = "datagrams_taken_over",
+    /// Datagrams dropped: taken from the socket of a core that stands still, and there is no frame for them, or none so long.
+    DroppedTakenOver = "dropped_taken_over",
     /// Messages handed to another core.
     MessagesForwarded = "messages_forwarded",
     /// Commands: new transactions.
@@ -147,7 +151,7 @@ counters! {
     EntitiesFull = "entities_full",
     /// Commands over several cores refused (400): one of the cores stood still.
     VoteTimeout = "vote_timeout",
-    /// Commands over several endpoints refused: their home core stands still, and they were not handed to it.
+    /// Commands over several endpoints refused (400): their home core stood still when they came.
     HomeSilent = "home_silent",
     /// Commands over many endpoints refused (409): too many of them wait on a core.
     WildcardContention = "wildcard_contention",

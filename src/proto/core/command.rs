@@ -80,14 +80,14 @@ impl Core {
         if let Some(handle) = superseded {
             self.abort_transaction(turn, handle);
         }
+        let endpoint = self.plan.topology.lookup(line.local());
+        if endpoint.is_none() && self.was_refused(turn, received, line, bytes) {
+            return;
+        }
         // While the agent has not been told of the endpoint the restart comes first, overloaded or not.
         if verb == Some(Verb::Crcx) && self.detector.refuse_new() && !self.waits_for_restart(name) {
             self.counters.add(Counter::OverloadRefused);
             return self.refuse_unremembered(turn, received, (verb, id, name), mgcp::OVERLOADED);
-        }
-        let endpoint = self.plan.topology.lookup(line.local());
-        if endpoint.is_none() && self.was_refused(turn, received, line, bytes) {
-            return;
         }
         let class = if verb == Some(Verb::Dlcx) { Class::Release } else { Class::Ordinary };
         let Ok(handle) = self.history.begin(turn.now, &Start { command: known, agent, class, room: room as u16 }) else {

@@ -52,12 +52,15 @@ fn alarm_shows(gateway: &Gateway, core: u64) -> bool {
     gateway.rows(&["alarms"]).iter().any(|alarm| alarm["name"] == format!("core {core}"))
 }
 
-/// Each layout with a core that stops, and one that receives and does not; with steering the agent's datagrams go past the core that
-/// stands still, whatever their port.
+/// Each layout with a core that stops, and one that receives, which may be the same; with steering the agent's datagrams go past the core
+/// that stands still, whatever their port. Nothing is repeated: what is not answered is seen.
 #[test]
 fn the_others_serve_while_a_core_stands_still() {
-    for (both, transport, shard, stops, receives) in [(2, 0, 0, 1, None), (2, 0, 0, 1, Some(0)), (0, 1, 3, 2, None)] {
+    for (both, transport, shard, stops, receives, kind) in
+        [(2, 0, 0, 1, None, "mio"), (2, 0, 0, 1, Some(0), "auto"), (2, 0, 0, 1, Some(1), "auto"), (0, 1, 3, 2, None, "auto")]
+    {
         let tuning = Tuning::new().layout(both, transport, shard).set("limits.history_rate", "5000");
+        let tuning = tuning.set("transport.kind", &format!("{kind:?}"));
         let steering = if receives.is_some() { "\"off\"" } else { "\"auto\"" };
         let gateway = Gateway::start(tuning.set("transport.steering", steering));
         let mut agent = Agent::of(&gateway);
@@ -72,6 +75,8 @@ fn the_others_serve_while_a_core_stands_still() {
             .find(|&core: &u64| core != stops && cores[core as usize]["role"] != "transport");
         let (dead, live) = (endpoint_of(&gateway, stops), endpoint_of(&gateway, other.unwrap()));
         let all = wildcard_away_from(&gateway, &mut agent, stops as usize);
+        let own = format!("{}/*", dead.rsplit_once('/').unwrap().0);
+        assert_eq!(agent.ask("RQNT", &own, &["X: 1"]).code, Some(200));
         let timeouts = gateway.counter("vote_timeout");
         let watch = Watch::start();
         gateway.order(&["sim", "stall", &stops.to_string(), "3000"]);
@@ -79,6 +84,7 @@ fn the_others_serve_while_a_core_stands_still() {
         agent.listen(Duration::from_millis(100));
         let waiting = agent.command("CRCX", &dead, &["C: D1", "M: recvonly"]);
         let everywhere = agent.command("DLCX", all, &["C: ABCDEF"]);
+        let unseen = agent.command("RQNT", &own, &["X: 2"]);
         for call in 0..50 {
             let id = agent.create(&live);
             assert_eq!(agent.ask("DLCX", &live, &["C: A1", &format!("I: {id}")]).code, Some(250), "{call}");
@@ -87,12 +93,22 @@ fn the_others_serve_while_a_core_stands_still() {
         assert_eq!(agent.final_of(everywhere, Duration::from_millis(2500)).code, Some(400));
         assert!(gateway.counter("vote_timeout") > timeouts);
         eventually("the alarm shows", Duration::from_millis(2500), || alarm_shows(&gateway, stops).then_some(()));
+        // Its own core's commands over many are refused too, whether they came before or after somebody knew.
+        assert_eq!(agent.final_of(unseen, Duration::from_millis(2500)).code, Some(400));
+        let seen = agent.command("RQNT", &own, &["X: 3"]);
+        assert_eq!(agent.final_of(seen, Duration::from_millis(2500)).code, Some(400));
+        assert_eq!(gateway.counter("datagrams_taken_over") > 0, both > 1 && receives != Some(0), "{kind}");
         assert!(watch.elapsed() < Duration::from_secs(3), "all of this while the core stood still");
         let shown = gateway.show(&["endpoints"]);
         assert_eq!(shown["silent_cores"], serde_json::json!([stops]), "what is missing is said");
         // Afterwards: what waited is done, once, or refused because it waited too long; the alarm is over; everything works again.
         let late = agent.final_of(waiting, SOON).code;
         assert!(matches!(late, Some(200 | 409)), "{late:?}");
+        // What was refused is executed by no copy that comes late, and refused again.
+        agent.mail.clear();
+        agent.send(&Agent::text("RQNT", unseen, &own, &["X: 2"]));
+        assert_eq!(agent.final_of(unseen, SOON).code, Some(400));
+        assert_eq!(agent.ask("AUEP", &dead, &["F: X"]).get("X"), Some("1"));
         eventually("the alarm is over", SOON, || (!alarm_shows(&gateway, stops)).then_some(()));
         assert_eq!(agent.ask("DLCX", "*", &["C: D1"]).code, Some(250));
         assert!(gateway.rows(&["connections"]).is_empty());

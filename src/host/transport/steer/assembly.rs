@@ -141,6 +141,7 @@ pub const MUL: u16 = 0x24;
 pub const OR: u16 = 0x44;
 pub const AND: u16 = 0x54;
 pub const MOD: u16 = 0x94;
+pub const RSH: u16 = 0x74;
 pub const JA: u16 = 0x05;
 pub const JEQ: u16 = 0x15;
 pub const JGT: u16 = 0x25;

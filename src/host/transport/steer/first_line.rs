@@ -1,5 +1,6 @@
 //! What the steering program reads: the first line of a datagram, position by position.
 
+use super::Passing;
 use super::assembly::*;
 
 /// Blanks in a row that are read between the words of a first line.
@@ -8,6 +9,14 @@ const BLANKS_MAX: usize = 4;
 const ID_DIGITS: u32 = 9;
 /// The answer that leaves the choice to the kernel: no socket has this number.
 pub const KERNEL: u32 = u32::MAX;
+
+/// Where the network header begins, for loads (SKF_NET_OFF).
+pub const NETWORK: u32 = -0x10_0000_i32 as u32;
+/// In it: a word of the sender's address, and the ports behind a header without options.
+pub const IPV4: (u32, u32) = (12, 20);
+pub const IPV6: (u32, u32) = (20, 40);
+/// 2^32 divided by the golden ratio, odd: neighbouring ports are spread.
+const GOLDEN: u32 = 0x9e37_79b1;
 
 /// Memory of the program: where the name starts (or the id ends), the number being read, what the name goes by, a digit, the length.
 const AT: u32 = 0;
@@ -18,7 +27,7 @@ const LENGTH: u32 = 4;
 
 impl Assembly {
     /// The program: see [`super::Program::new`].
-    pub fn program(mut self, owners: u32, sockets: u32, name_max: usize) -> Vec<Instruction> {
+    pub fn program(mut self, owners: u32, sockets: u32, name_max: usize, passing: &Passing) -> Vec<Instruction> {
         let (kernel, command, response) = (self.label(), self.label(), self.label());
         let (by_key, by_number) = (self.label(), self.label());
         self.load_byte(0);
@@ -67,10 +76,43 @@ impl Assembly {
         if sockets < owners {
             self.put(MOD, sockets.max(1));
         }
+        for (silent, other) in passing.pairs() {
+            self.answer_when(silent, other);
+        }
         self.put(RET_A, 0);
         self.here(kernel);
+        if passing.is_nobody() {
+            self.put(RET_K, KERNEL);
+            return self.resolve();
+        }
+        self.by_flow(passing)
+    }
+
+    /// The rest of the program: the choice among the sockets that are read goes by address and port of the sender.
+    pub fn by_flow(mut self, passing: &Passing) -> Vec<Instruction> {
+        let (address, ports) = if passing.ipv6 { IPV6 } else { IPV4 };
+        self.put(LD_W_ABS, NETWORK.wrapping_add(address));
+        self.put(TAX, 0);
+        self.put(LD_W_ABS, NETWORK.wrapping_add(ports));
+        self.put(ADD_X, 0);
+        self.put(MUL, GOLDEN);
+        self.put(RSH, 16);
+        let live: Vec<u32> = passing.live().collect();
+        self.put(MOD, (live.len() as u32).max(1));
+        for (place, &member) in live.iter().enumerate() {
+            self.answer_when(place as u32, member);
+        }
         self.put(RET_K, KERNEL);
         self.resolve()
+    }
+
+    /// Ends with `answer` when A is `value`.
+    fn answer_when(&mut self, value: u32, answer: u32) {
+        let (is, not) = (self.label(), self.label());
+        self.jump(JEQ, value, is, not);
+        self.here(is);
+        self.put(RET_K, answer);
+        self.here(not);
     }
 
     /// The local name at X: two chains of blocks, a pair for each position. In the first the byte before was no digit; in the second it

@@ -8,7 +8,7 @@
 //!
 //! It is an optimisation only: any core takes any datagram and forwards what is not its own.
 //!
-//! - One program per group of sockets (address and port), attached once, to any of them; the sockets count in the order in which they
+//! - One program per group of sockets (address and port), attached to any of them, and in place of the one before; the sockets count in the order in which they
 //!   were bound, which must be the order of the cores.
 //! - A socket connected to an agent on the same port would get everything from it, without the program: there must be none.
 //! - A train of UDP_SEGMENT that was never cut (loopback, veth) is one datagram here and goes by its first one.
@@ -67,6 +67,39 @@ impl fmt::Display for Steered {
     }
 }
 
+/// Which sockets of a group are passed by, because the cores that read them stand still.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Passing {
+    /// Sockets of the group.
+    pub members: u32,
+    /// Those that nobody reads, ascending.
+    pub silent: Vec<u32>,
+    /// The group's address is one of IPv6.
+    pub ipv6: bool,
+}
+
+impl Passing {
+    /// Whether nobody is, or nobody can be because all stand still.
+    pub fn is_nobody(&self) -> bool {
+        self.live().count() == self.members as usize || self.live().next().is_none()
+    }
+
+    /// Sockets that are read.
+    pub fn live(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..self.members).filter(|member| !self.silent.contains(member))
+    }
+
+    /// The one that gets what is meant for `member`: the next that is read.
+    pub fn instead_of(&self, member: u32) -> Option<u32> {
+        self.live().find(|&live| live >= member).or_else(|| self.live().next())
+    }
+
+    /// Each that is passed by, and the one instead.
+    fn pairs(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        self.silent.iter().filter_map(|&silent| Some((silent, self.instead_of(silent)?)))
+    }
+}
+
 impl Program {
     /// The program for this many cores that own endpoints and sockets per address, for local names of at most `name_max` bytes.
     /// The sockets are the owners' in order or, when there are fewer, those of transport cores, which serve the owners in turn.
@@ -74,7 +107,15 @@ impl Program {
     /// # Errors
     /// When it would be longer than the kernel takes.
     pub fn new(owners: u32, sockets: u32, name_max: usize) -> Result<Program, String> {
-        let program = Assembly::default().program(owners, sockets, name_max);
+        Program::passing_by(&Passing { members: sockets, ..Passing::default() }, owners, name_max)
+    }
+
+    /// The same, past the sockets of cores that stand still.
+    ///
+    /// # Errors
+    /// As [`Program::new`].
+    pub fn passing_by(passing: &Passing, owners: u32, name_max: usize) -> Result<Program, String> {
+        let program = Assembly::default().program(owners, passing.members, name_max, passing);
         match program.len() {
             0..=INSTRUCTIONS_MAX => Ok(Program(program)),
             length => Err(format!("names of {name_max} bytes need {length} instructions, the kernel takes {INSTRUCTIONS_MAX}")),
@@ -84,6 +125,11 @@ impl Program {
     /// The program that gives every datagram to this socket of the group.
     pub fn always(member: u32) -> Program {
         Program(vec![Instruction::ret(member)])
+    }
+
+    /// The program that does what the kernel does without one, but past the sockets of cores that stand still.
+    pub fn by_flow(passing: &Passing) -> Program {
+        Program(Assembly::default().by_flow(passing))
     }
 
     /// Instructions.
@@ -98,12 +144,20 @@ impl Program {
     pub fn attach(&self, socket: &UdpSocket) -> io::Result<()> {
         sys::attach_steering(socket.as_fd(), &self.0)
     }
+
+    /// Leaves the choice in the group `socket` belongs to to the kernel again.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn detach(socket: &UdpSocket) -> io::Result<()> {
+        sys::detach_steering(socket.as_fd())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::assembly::*;
-    use super::first_line::KERNEL;
+    use super::first_line::{IPV4, KERNEL, NETWORK};
     use super::*;
     use crate::proto::codec::peek::{Peek, split};
     use crate::proto::trunk::placement::home;
@@ -115,6 +169,11 @@ mod tests {
 
     /// Classic BPF as the kernel runs it.
     fn run(program: &Program, packet: &[u8]) -> u32 {
+        run_from(program, packet, [0; 2])
+    }
+
+    /// The same for a packet from this address and port.
+    fn run_from(program: &Program, packet: &[u8], [address, port]: [u32; 2]) -> u32 {
         let (mut a, mut x, mut memory, mut at) = (0u32, 0u32, [None; 16], 0);
         loop {
             let Instruction { code, jump_true, jump_false, k } = program.0[at];
@@ -124,6 +183,8 @@ mod tests {
             match code {
                 LD_IMM => a = k,
                 LDX_IMM => x = k,
+                LD_W_ABS if k == NETWORK.wrapping_add(IPV4.0) => a = address,
+                LD_W_ABS if k == NETWORK.wrapping_add(IPV4.1) => a = port << 16 | 2427,
                 // A load beyond the end ends the program with 0.
                 LD_W_ABS => match packet.get(k as usize..k as usize + 4) {
                     Some(bytes) => a = u32::from_be_bytes(bytes.try_into().unwrap()),
@@ -149,6 +210,7 @@ mod tests {
                 OR => a |= k,
                 AND => a &= k,
                 MOD => a %= k,
+                RSH => a >>= k,
                 JA => at += k as usize,
                 JEQ => branch(a == k),
                 JGT => branch(a > k),
@@ -291,6 +353,27 @@ mod tests {
             assert_eq!(run(&program, text.as_bytes()), span % 6 % 2);
         }
         assert_eq!(run(&program, b"200 9 OK\r\n"), 1);
+    }
+
+    /// What is for a socket that nobody reads goes to the next, everything else as before; and what is nobody's goes round the others.
+    #[test]
+    fn what_is_for_a_core_that_stands_still_goes_to_another() {
+        let before = Program::new(4, 4, NAME_MAX).unwrap();
+        for silent in [vec![0], vec![3], vec![1, 2], vec![0, 3], vec![0, 1, 2], vec![0, 1, 2, 3]] {
+            let passing = Passing { members: 4, silent: silent.clone(), ipv6: false };
+            let program = Program::passing_by(&passing, 4, NAME_MAX).unwrap();
+            for (command, _) in commands() {
+                let (was, is) = (run(&before, command.as_bytes()), run(&program, command.as_bytes()));
+                let instead = (was..was + 4).map(|n| n % 4).find(|n| !silent.contains(n)).unwrap_or(was);
+                assert_eq!(is, instead, "{silent:?}: {command}");
+            }
+            let flows = [&program, &Program::by_flow(&passing)].map(|program| {
+                let chosen = (1000..1200).map(|port| run_from(program, b"000 5\r\n", [0x7f00_0001, port]));
+                chosen.collect::<std::collections::BTreeSet<u32>>()
+            });
+            let live: Vec<u32> = if silent.len() == 4 { vec![KERNEL] } else { (0..4).filter(|n| !silent.contains(n)).collect() };
+            assert!(flows.iter().all(|chosen| chosen.iter().copied().eq(live.iter().copied())), "{silent:?}: {flows:?}");
+        }
     }
 
     #[test]

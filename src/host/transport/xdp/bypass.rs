@@ -212,6 +212,14 @@ impl Bypass {
         self.seats.get(nth).cloned()
     }
 
+    /// Begins or ends taking what is sent to the listen addresses; what is not taken comes by the kernel.
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    pub fn listen(&self, on: bool) -> Result<(), String> {
+        self.shared.listen(on)
+    }
+
     /// Changes who may send.
     ///
     /// # Errors

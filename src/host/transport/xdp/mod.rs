@@ -46,7 +46,7 @@ use super::mmsg::Mmsg;
 use super::reports::Report;
 use super::slots::Slot;
 use super::watch::Watch;
-use super::{Sleeper, Stats, Transport, TransportSettings, Waker, wake};
+use super::{Sleeper, Stats, Stray, Transport, TransportSettings, Waker, wake};
 use crate::host::clock::Clock;
 use crate::host::frame::{FramePool, Meta};
 use crate::proto::base::{FrameRef, Time};
@@ -287,6 +287,10 @@ impl Transport for Xdp {
             self.now = self.clock.now();
         }
         self.now
+    }
+
+    fn adopt(&mut self, stray: &Stray) -> Option<FrameRef> {
+        self.kernel.adopt(stray)
     }
 
     fn release(&mut self, frame: FrameRef) {
