@@ -1,103 +1,93 @@
-//! The media of one DS0: the circuit, its connections, and who hears whom (RFC 3435 2.3.1 and appendix D).
+//! The media of one DS0: orders, packets, octets of the circuit.
 
-use super::g711::Law;
-use super::leg::{BLOCK, Leg};
-use super::playout::Depths;
+use super::circuit::Circuit;
+use super::ears::Ears;
+use super::event::{Counted, Event, Events, Wanted};
+use super::leg::{Arrival, Leg};
 use super::rtp::Packet;
+use super::settings::Settings;
+use super::signals::Signals;
+use super::tone::{Player, Score};
+use super::transponder::Transponder;
+use super::turn::{Kind, control};
 use crate::proto::base::{Mode, Time};
-use crate::proto::trunk::{Media, MediaReport};
+use crate::proto::package::parameters::Digits;
+use crate::proto::package::{EventId, PackageId};
+use crate::proto::trunk::{CardFault, CheckTone, DigitKind, Media, MediaReport};
 use std::net::SocketAddr;
-
-/// What is fixed for a DS0.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Settings {
-    /// The law of the span's octets.
-    pub law: Law,
-    /// The most connections.
-    pub connections: usize,
-    /// How deep the buffers of connections may be.
-    pub depths: Depths,
-    /// Whether a connection sends to where packets come from, and takes them from wherever the first one came.
-    pub symmetric: bool,
-}
-
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings { law: Law::Mu, connections: 4, depths: Depths::default(), symmetric: false }
-    }
-}
-
-/// What a packet is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
-    /// RTP.
-    Rtp,
-    /// RTCP.
-    Rtcp,
-}
 
 /// The media of one DS0.
 #[derive(Debug)]
 pub struct Ds0 {
-    settings: Settings,
+    pub(super) settings: Settings,
     /// The first `open` ones are connections.
-    legs: Box<[Leg]>,
-    open: usize,
-    /// What the circuit meets.
-    circuit: Circuit,
-    strangers: u64,
-    unknown: u64,
-}
-
-/// What the circuit meets.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Circuit {
-    /// The connections.
-    Connections,
-    /// Itself: a connection is in loopback.
-    Itself,
-    /// A transponder: a connection is in conttest.
-    Transponder,
+    pub(super) legs: Box<[Leg]>,
+    pub(super) open: usize,
+    pub(super) circuit: Circuit,
+    pub(super) transponder: Option<Transponder>,
+    /// What T/lb and T/ct say.
+    ordered: (bool, Option<CheckTone>),
+    pub(super) signals: Signals,
+    pub(super) ears: Ears,
+    /// What a line listens for, and what an agent waits for.
+    pub(super) listened: Option<DigitKind>,
+    pub(super) wanted: Wanted,
+    pub(super) events: Events,
+    /// When to look at reports and silence.
+    pub(super) look: Time,
+    counted: Counted,
 }
 
 impl Ds0 {
-    /// A DS0 without connections. All memory it will need is taken here.
+    /// A DS0 without connections. All memory it will need is taken here, but for tables of gain.
     pub fn new(settings: Settings) -> Ds0 {
         Ds0 {
             settings,
             legs: (0..settings.connections).map(|_| Leg::new(&settings)).collect(),
             open: 0,
             circuit: Circuit::Connections,
-            strangers: 0,
-            unknown: 0,
+            transponder: None,
+            ordered: (false, None),
+            signals: Signals::default(),
+            ears: Ears::new(settings.law),
+            listened: None,
+            wanted: Wanted::default(),
+            events: Events::new(),
+            look: Time::ZERO,
+            counted: Counted::default(),
         }
     }
 
     /// Begins the media of a connection; `seed` decides source, sequence and timestamp of what it sends. False when there are as many
     /// as there may be, or this one is there already.
-    pub fn open(&mut self, _now: Time, connection: u32, media: &Media, seed: u64) -> bool {
+    pub fn open(&mut self, now: Time, connection: u32, media: &Media, seed: u64) -> bool {
         if self.leg(connection).is_some() {
             return false;
         }
         let Some(leg) = self.legs.get_mut(self.open) else { return false };
-        leg.start(self.settings.law, connection, media, seed);
+        leg.start(&self.settings, now, connection, media, seed);
         self.open += 1;
         self.plan();
         true
     }
 
     /// Changes what a connection does.
-    pub fn modify(&mut self, _now: Time, connection: u32, media: &Media) {
-        let law = self.settings.law;
+    pub fn modify(&mut self, _: Time, connection: u32, media: &Media) {
+        let settings = self.settings;
         if let Some(leg) = self.leg_mut(connection) {
-            leg.change(law, media);
+            leg.change(&settings, media);
         }
         self.plan();
     }
 
-    /// Ends a connection, and says what it counted; nothing when there is none.
-    pub fn close(&mut self, now: Time, connection: u32) -> MediaReport {
-        let report = self.report(now, connection);
+    /// Ends a connection, whose far end is told by RTCP, and says what it counted; nothing when there is none.
+    pub fn close(&mut self, now: Time, connection: u32, out: &mut impl FnMut(u32, SocketAddr, Kind, &[u8])) -> MediaReport {
+        let settings = self.settings;
+        let Some(leg) = self.leg_mut(connection) else { return MediaReport::default() };
+        let report = leg.report();
+        control(&settings, now, leg, true, out);
+        let played = leg.inbound.playout.counted();
+        self.counted.played = self.counted.played.and(played);
         if let Some(place) = self.legs().iter().position(|leg| leg.connection == connection) {
             self.open -= 1;
             self.legs.swap(place, self.open);
@@ -107,68 +97,159 @@ impl Ds0 {
     }
 
     /// What a connection has counted so far.
-    pub fn report(&self, _now: Time, connection: u32) -> MediaReport {
+    pub fn report(&self, connection: u32) -> MediaReport {
         self.leg(connection).map_or_else(MediaReport::default, Leg::report)
+    }
+
+    /// What was counted since the DS0 was made.
+    pub fn counted(&self) -> Counted {
+        let played = self.legs().iter().fold(self.counted.played, |all, leg| all.and(leg.inbound.playout.counted()));
+        Counted { played, dropped: self.events.dropped, ..self.counted }
     }
 
     /// An RTP or RTCP packet came to the port of a connection.
     pub fn packet(&mut self, now: Time, connection: u32, source: SocketAddr, kind: Kind, octets: &[u8]) {
-        let Settings { law, symmetric, .. } = self.settings;
+        let Settings { law, symmetric, wall, .. } = self.settings;
         let Some(leg) = self.leg_mut(connection) else { return };
-        if kind == Kind::Rtcp {
-            return;
-        }
-        let Some(packet) = Packet::read(octets) else {
-            self.unknown += 1;
-            return;
+        let packet = match kind {
+            Kind::Rtp => Packet::read(octets),
+            Kind::Rtcp => None,
         };
-        if !leg.inbound.accepts(&leg.media, symmetric, source) {
-            self.strangers += 1;
-        } else if !leg.receive(law, now, &packet) {
-            self.unknown += 1;
+        if !leg.accepts(symmetric, source, kind) {
+            self.counted.strangers += 1;
+            return;
+        }
+        let arrived = match (kind, packet) {
+            (Kind::Rtp, Some(packet)) => leg.receive(law, now, &packet),
+            (Kind::Rtcp, _) if leg.receive_control(now, wall, octets) => return,
+            _ => Arrival::Refused,
+        };
+        let first = leg.inbound.statistics.packets == 1;
+        match arrived {
+            Arrival::Refused => self.counted.unknown += 1,
+            Arrival::Taken(key) => {
+                if first {
+                    self.events.push(Event::MediaArrived { connection });
+                }
+                if let Some(key) = key {
+                    self.events.push(Event::Key { connection, key });
+                }
+            }
         }
     }
 
-    /// Both directions for the same span of time, by the trunk's clock: `octets` came from the DS0, and are replaced by what goes out on
-    /// it. `out` takes packets that are due, with the address they go to: the RTP port of the far end, for both kinds. Of a connection inside the
-    /// gateway the address is 0.0.0.0:0, and the packet goes as it is to [`Ds0::packet`] of its other half.
-    pub fn exchange(&mut self, _now: Time, octets: &mut [u8], out: &mut impl FnMut(u32, SocketAddr, Kind, &[u8])) {
-        if self.open == 0 {
-            return octets.fill(self.settings.law.idle());
+    /// Begins a signal towards the circuit, or towards the far end of a connection; one that is on goes on. `parameters` is the text in its
+    /// parentheses.
+    ///
+    /// # Errors
+    /// [`CardFault::State`] when it has no sound; [`CardFault::Broken`] when there is no such connection.
+    pub fn start_signal(&mut self, connection: Option<u32>, signal: EventId, parameters: &[u8]) -> Result<(), CardFault> {
+        match (signal.package(), signal.item().name) {
+            (PackageId::T, "lb") => self.ordered.0 = true,
+            (PackageId::T, "ct") => self.ordered.1 = Some(transponder_hears(parameters)),
+            _ => {
+                let score = Score::of(signal, parameters).ok_or(CardFault::State)?;
+                match connection {
+                    None => self.signals.start(signal, score),
+                    Some(connection) => {
+                        let leg = self.leg_mut(connection).ok_or(CardFault::Broken)?;
+                        if leg.signal.is_none_or(|(on, _)| on != signal) {
+                            leg.signal = Some((signal, Player::new(score)));
+                        }
+                    }
+                }
+            }
         }
-        for block in octets.chunks_mut(BLOCK) {
-            self.turn(block, out);
+        self.plan();
+        Ok(())
+    }
+
+    /// Ends a signal, if it is on.
+    pub fn stop_signal(&mut self, connection: Option<u32>, signal: EventId) {
+        match (connection, signal.package(), signal.item().name) {
+            (Some(connection), _, _) => {
+                if let Some(leg) = self.leg_mut(connection) {
+                    leg.signal = leg.signal.filter(|(on, _)| *on != signal);
+                }
+            }
+            (None, PackageId::T, "lb") => self.ordered.0 = false,
+            (None, PackageId::T, "ct") => self.ordered.1 = None,
+            (None, _, _) => self.signals.stop(signal),
+        }
+        self.plan();
+    }
+
+    /// Sends digits on the circuit; [`Event::Sent`] follows. False for dial pulses, which are no sound.
+    pub fn send_digits(&mut self, kind: DigitKind, digits: Digits) -> bool {
+        if kind == DigitKind::Pulse {
+            return false;
+        }
+        self.signals.send(kind, digits);
+        true
+    }
+
+    /// Stops sending digits, without a word.
+    pub fn stop_sending(&mut self) {
+        self.signals.stop_sending();
+    }
+
+    /// The line listens for such digits, or not.
+    pub fn listen(&mut self, digits: Option<DigitKind>) {
+        self.listened = digits;
+        self.plan();
+    }
+
+    /// Somebody waits for these on the circuit, or in what the far end of a connection says.
+    pub fn watch(&mut self, connection: Option<u32>, wanted: Wanted) {
+        match connection {
+            None => self.wanted = wanted,
+            Some(connection) => {
+                if let Some(leg) = self.leg_mut(connection) {
+                    leg.ears.listen(wanted.tones);
+                }
+            }
+        }
+        self.plan();
+    }
+
+    /// [`Event::Silent`] follows after so many seconds without a packet, counted from now, or with `true` from the next RTCP packet;
+    /// `None`: it does not.
+    pub fn watch_silence(&mut self, now: Time, connection: u32, asked: Option<(u16, bool)>) {
+        if let Some(leg) = self.leg_mut(connection) {
+            leg.silence.ask(now, asked);
         }
     }
 
-    fn turn(&mut self, block: &mut [u8], out: &mut impl FnMut(u32, SocketAddr, Kind, &[u8])) {
-        let law = self.settings.law;
-        let mut circuit = [law.idle(); BLOCK];
-        let Some(circuit) = circuit.get_mut(..block.len()) else { return };
-        circuit.copy_from_slice(block);
-        let legs = self.legs.get_mut(..self.open).unwrap_or_default();
-        for leg in legs.iter_mut().filter(|leg| leg.media.mode.receives()) {
-            leg.inbound.playout.play(leg.heard.get_mut(..block.len()).unwrap_or_default());
-        }
-        match self.circuit {
-            Circuit::Connections => mix(law, legs, block),
-            Circuit::Itself => {}
-            Circuit::Transponder => block.fill(law.idle()),
-        }
-        let circuit = (self.circuit == Circuit::Connections).then_some(&*circuit);
-        let conference = conference(law, legs, block.len());
-        for leg in legs {
-            send(&self.settings, leg, circuit, conference.as_ref(), block.len(), out);
-        }
+    /// The next thing that was heard or has happened.
+    pub fn poll(&mut self) -> Option<Event> {
+        self.events.pop()
     }
 
+    /// Whether there is nothing to do for a span of time but to fill it with idle octets.
+    pub fn is_idle(&self) -> bool {
+        self.open == 0 && self.circuit == Circuit::Connections && self.signals.is_empty() && self.ears.is_empty()
+    }
+
+    /// Decides what the circuit meets, and what is listened for.
     fn plan(&mut self) {
         let any = |mode| self.legs().iter().any(|leg| leg.media.mode == mode);
-        self.circuit = match (any(Mode::Loopback), any(Mode::ContinuityTest)) {
-            (true, _) => Circuit::Itself,
-            (false, true) => Circuit::Transponder,
-            (false, false) => Circuit::Connections,
+        let hears = self.ordered.1.or_else(|| any(Mode::ContinuityTest).then_some(self.settings.transponder_hears));
+        self.circuit = match hears {
+            _ if self.ordered.0 || any(Mode::Loopback) => Circuit::Itself,
+            Some(hears) => Circuit::Transponder(hears),
+            None => Circuit::Connections,
         };
+        self.transponder = match (self.circuit, self.transponder.take()) {
+            (Circuit::Transponder(hears), Some(there)) if there.hears() == hears => Some(there),
+            (Circuit::Transponder(hears), _) => Some(Transponder::new(self.settings.law, hears)),
+            _ => None,
+        };
+        let relays = self.circuit == Circuit::Connections && self.legs().iter().any(Leg::relays_keys);
+        let keys = relays || self.wanted.keys || self.listened == Some(DigitKind::Dtmf);
+        if !relays {
+            self.legs.iter_mut().take(self.open).for_each(|leg| leg.sender.drop_event());
+        }
+        self.ears.listen(keys, self.listened == Some(DigitKind::Mf), self.wanted.tones);
     }
 
     fn legs(&self) -> &[Leg] {
@@ -184,63 +265,8 @@ impl Ds0 {
     }
 }
 
-/// What the circuit gets of the connections: the octets of one as they are, the sum of several.
-fn mix(law: Law, legs: &[Leg], block: &mut [u8]) {
-    let mut feeding = legs.iter().filter(|leg| leg.feeds_circuit());
-    match (feeding.next(), feeding.next()) {
-        (None, _) => block.fill(law.idle()),
-        (Some(leg), None) => block.copy_from_slice(leg.heard.get(..block.len()).unwrap_or_default()),
-        (Some(_), Some(_)) => {
-            let mut sum = [0; BLOCK];
-            legs.iter().filter(|leg| leg.feeds_circuit()).for_each(|leg| add(law, &mut sum, &leg.heard));
-            block.iter_mut().zip(sum).for_each(|(octet, value)| *octet = law.encode(value));
-        }
-    }
-}
-
-fn add(law: Law, sum: &mut [i32; BLOCK], octets: &[u8]) {
-    sum.iter_mut().zip(octets).for_each(|(sum, &octet)| *sum += i32::from(law.decode(octet)));
-}
-
-/// The sum of what the connections of the conference hear; `None` when there is no other one to hear it.
-fn conference(law: Law, legs: &[Leg], _length: usize) -> Option<[i32; BLOCK]> {
-    let members = || legs.iter().filter(|leg| leg.media.mode == Mode::Conference);
-    members().nth(1)?;
-    let mut sum = [0; BLOCK];
-    members().for_each(|leg| add(law, &mut sum, &leg.heard));
-    Some(sum)
-}
-
-/// What goes out on a connection: the circuit, unless that meets something else, and the others of the conference; on a network loop what came in.
-fn send(
-    settings: &Settings,
-    leg: &mut Leg,
-    circuit: Option<&[u8]>,
-    conference: Option<&[i32; BLOCK]>,
-    length: usize,
-    out: &mut impl FnMut(u32, SocketAddr, Kind, &[u8]),
-) {
-    let law = settings.law;
-    let connection = leg.connection;
-    let Some(to) = leg.destination(settings.symmetric).filter(|_| leg.media.payloads.sent.is_some()) else {
-        return leg.sender.skip(length);
-    };
-    let mut octets = [law.idle(); BLOCK];
-    let Some(octets) = octets.get_mut(..length) else { return };
-    match (leg.media.mode, conference) {
-        (Mode::Conference, Some(sum)) => {
-            for (at, octet) in octets.iter_mut().enumerate() {
-                let own = leg.heard.get(at).map_or(0, |&own| i32::from(law.decode(own)));
-                let line = circuit.and_then(|circuit| circuit.get(at)).map_or(0, |&line| i32::from(law.decode(line)));
-                *octet = law.encode(sum.get(at).map_or(0, |&sum| sum - own + line));
-            }
-        }
-        (Mode::NetworkLoop, _) => octets.copy_from_slice(leg.heard.get(..length).unwrap_or_default()),
-        _ if leg.sends_circuit() => match circuit {
-            Some(circuit) => octets.copy_from_slice(circuit),
-            None => return leg.sender.skip(length),
-        },
-        _ => return leg.sender.skip(length),
-    }
-    leg.send(law, octets, &mut |packet| out(connection, to, Kind::Rtp, packet));
+/// The tone that T/ct waits for: the one in `in=`.
+fn transponder_hears(parameters: &[u8]) -> CheckTone {
+    let co2 = |text: &[u8]| text.trim_ascii().eq_ignore_ascii_case(b"in=co2");
+    if parameters.split(|&byte| byte == b',').any(co2) { CheckTone::Co2 } else { CheckTone::Co1 }
 }

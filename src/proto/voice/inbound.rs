@@ -2,9 +2,7 @@
 
 use super::g711::Law;
 use super::playout::{Depths, Playout};
-use super::rtp::Packet;
 use super::statistics::Statistics;
-use crate::proto::base::Time;
 use crate::proto::trunk::{Coding, Media};
 use std::net::SocketAddr;
 

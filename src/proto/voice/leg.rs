@@ -1,11 +1,20 @@
 //! One connection of a DS0.
 
-use super::ds0::Settings;
+use super::control::Control;
+use super::detect::Singles;
 use super::g711::Law;
 use super::inbound::Inbound;
+use super::keys::Keys;
+use super::rtcp;
 use super::rtp::Packet;
 use super::sender::{Format, Sender};
+use super::settings::Settings;
+use super::silence::Silence;
+use super::tone::Player;
+use super::transponder::Transponder;
+use super::turn::Kind;
 use crate::proto::base::{Mode, Time};
+use crate::proto::package::EventId;
 use crate::proto::trunk::{Coding, Media, MediaReport};
 use std::net::SocketAddr;
 
@@ -19,8 +28,17 @@ pub(super) struct Leg {
     pub media: Media,
     pub inbound: Inbound,
     pub sender: Sender,
+    pub control: Control,
+    pub silence: Silence,
     /// What it heard in this turn, in the trunk's law.
     pub heard: [u8; BLOCK],
+    /// What is played to its far end.
+    pub signal: Option<(EventId, Player)>,
+    /// What is listened for in what its far end says.
+    pub ears: Singles,
+    /// In mode netwtest.
+    transponder: Option<Transponder>,
+    keys: Keys,
     /// Its gain, when it has one.
     gain: Option<Box<Gain>>,
 }
@@ -32,6 +50,14 @@ struct Gain {
     from: [[u8; 256]; 2],
 }
 
+/// What has come of a packet.
+pub(super) enum Arrival {
+    /// It was not taken.
+    Refused,
+    /// It was; a telephone event that began with it.
+    Taken(Option<u8>),
+}
+
 impl Leg {
     pub fn new(settings: &Settings) -> Leg {
         Leg {
@@ -39,37 +65,63 @@ impl Leg {
             media: Media::default(),
             inbound: Inbound::new(settings.law, settings.depths),
             sender: Sender::new(),
+            control: Control::new(),
+            silence: Silence::default(),
             heard: [settings.law.idle(); BLOCK],
+            signal: None,
+            ears: Singles::new(settings.law),
+            transponder: None,
+            keys: Keys::default(),
             gain: None,
         }
     }
 
     /// A new connection takes this place.
-    pub fn start(&mut self, law: Law, connection: u32, media: &Media, seed: u64) {
+    pub fn start(&mut self, settings: &Settings, now: Time, connection: u32, media: &Media, seed: u64) {
+        let law = settings.law;
         self.connection = connection;
         self.inbound.start();
         self.sender.start(format(media), seed);
-        self.heard = [law.idle(); BLOCK];
-        self.change(law, media);
+        self.control.start(now, seed);
+        (self.silence, self.signal, self.transponder, self.keys) = (Silence::default(), None, None, Keys::default());
+        (self.heard, self.ears) = ([law.idle(); BLOCK], Singles::new(law));
+        self.media = Media::default();
+        self.change(settings, media);
     }
 
-    pub fn change(&mut self, law: Law, media: &Media) {
+    pub fn change(&mut self, settings: &Settings, media: &Media) {
         self.inbound.change(&self.media, media);
         self.sender.set_format(format(media));
         if self.media.gain_db != media.gain_db || self.media.payloads != media.payloads {
-            self.gain = gain(law, media);
+            self.gain = gain(settings.law, media);
+        }
+        if self.media.mode != media.mode {
+            let tested = media.mode == Mode::NetworkTest;
+            self.transponder = tested.then(|| Transponder::new(settings.law, settings.transponder_hears));
+            self.silence.disarm();
+            self.keys.stop();
         }
         self.media = *media;
     }
 
-    /// An RTP packet came to its port; false when it was not taken.
-    pub fn receive(&mut self, law: Law, now: Time, packet: &Packet<'_>) -> bool {
-        let coding = self.media.payloads.coding(packet.payload_type);
-        if !self.media.mode.receives() || coding.is_none() {
-            return false;
+    /// An RTP packet came to its port.
+    pub fn receive(&mut self, law: Law, now: Time, packet: &Packet<'_>) -> Arrival {
+        if !self.media.mode.receives() {
+            return Arrival::Refused;
+        }
+        let payloads = &self.media.payloads;
+        let event = payloads.events_received == Some(packet.payload_type);
+        let coding = payloads.coding(packet.payload_type);
+        if !event && coding.is_none() {
+            return Arrival::Refused;
         }
         if self.inbound.statistics.note(now, packet) {
             self.inbound.playout.stop();
+            self.keys = Keys::default();
+        }
+        self.silence.note(now, self.media.mode, false);
+        if event {
+            return Arrival::Taken(self.keys.receive(packet.timestamp, packet.payload));
         }
         let convert = match (coding, &self.gain) {
             (Some(Coding::Mu), None) => Law::Mu.conversion(law),
@@ -79,7 +131,23 @@ impl Leg {
             (Some(Coding::Clear) | None, _) => None,
         };
         self.inbound.playout.insert(packet.timestamp, packet.payload, convert);
-        true
+        Arrival::Taken(None)
+    }
+
+    /// An RTCP packet came to its port; false when it was none.
+    pub fn receive_control(&mut self, now: Time, wall: u64, octets: &[u8]) -> bool {
+        let heard = self.control.receive(now, wall, self.sender.ssrc(), octets);
+        if heard.is_some() {
+            self.silence.note(now, self.media.mode, true);
+        }
+        heard.is_some()
+    }
+
+    /// What its far end says for a span of time, into [`Leg::heard`].
+    pub fn hear(&mut self, law: Law, length: usize) {
+        let Some(heard) = self.heard.get_mut(..length) else { return };
+        self.inbound.playout.play(heard);
+        self.keys.play(law, heard);
     }
 
     /// Where it sends; `None` as long as that is not known.
@@ -88,6 +156,14 @@ impl Leg {
             Some(source) if symmetric && self.media.remote.is_some() => Some(source),
             _ if self.media.inside => Some(SocketAddr::from(([0, 0, 0, 0], 0))),
             _ => self.media.remote,
+        }
+    }
+
+    /// Whether packets from `source` are its own.
+    pub fn accepts(&mut self, symmetric: bool, source: SocketAddr, kind: Kind) -> bool {
+        match kind {
+            Kind::Rtp => self.inbound.accepts(&self.media, symmetric, source),
+            Kind::Rtcp => self.destination(symmetric).is_some_and(|remote| self.media.inside || remote.ip() == source.ip()),
         }
     }
 
@@ -103,9 +179,20 @@ impl Leg {
         self.sender.push(octets, convert, emit);
     }
 
-    /// The octets of its packets are data, not voice.
-    pub fn is_data(&self) -> bool {
-        matches!(self.media.payloads.sent, Some((Coding::Clear, _)))
+    /// Sends back what came in, or in mode netwtest what its transponder says.
+    pub fn send_back(&mut self, law: Law, length: usize, emit: &mut impl FnMut(&[u8])) {
+        let heard = self.heard;
+        let mut octets = heard;
+        let (Some(heard), Some(out)) = (heard.get(..length), octets.get_mut(..length)) else { return };
+        if let Some(transponder) = &mut self.transponder {
+            transponder.turn(law, heard, out);
+        }
+        self.send(law, out, emit);
+    }
+
+    /// Writes the report that is due, or the last one.
+    pub fn report_control<'r>(&mut self, room: &'r mut [u8; rtcp::OCTETS_MAX], now: (Time, u64), bye: bool) -> &'r [u8] {
+        self.control.write(room, now, &self.sender, &mut self.inbound.statistics, bye)
     }
 
     pub fn report(&self) -> MediaReport {
@@ -118,7 +205,7 @@ impl Leg {
             octets_received: statistics.octets,
             packets_lost: statistics.lost(),
             jitter_ms: statistics.jitter_ms(),
-            latency_ms: 0,
+            latency_ms: self.control.latency_ms(),
         }
     }
 
@@ -130,6 +217,11 @@ impl Leg {
     /// Whether what it hears goes to the circuit.
     pub fn feeds_circuit(&self) -> bool {
         matches!(self.media.mode, Mode::RecvOnly | Mode::SendRecv | Mode::Conference)
+    }
+
+    /// Whether keys heard on the circuit go out as telephone events.
+    pub fn relays_keys(&self) -> bool {
+        self.sends_circuit() && self.media.payloads.events_sent.is_some()
     }
 }
 

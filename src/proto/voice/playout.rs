@@ -17,11 +17,11 @@ use super::g711::Law;
 pub(super) const RING: usize = 4096;
 /// The furthest ahead of its turn that an octet is kept; the rest of the ring is what was played, for concealment and slips.
 const AHEAD_MAX: i32 = RING as i32 - 1024;
-/// The shortest lead that is left alone, in octets: 1 ms.
+/// The shortest lead that is left alone, in octets, beyond what is played at once: 1 ms.
 const LEAD_MIN: i32 = 8;
-/// The lead that a correction aims at, in octets: 3 ms.
+/// The lead that a correction aims at: 3 ms.
 const LEAD_AIM: i32 = 24;
-/// The longest of the shortest leads that is left alone, in octets: 5 ms.
+/// The longest of the shortest leads that is left alone: 5 ms.
 const LEAD_MAX: i32 = 40;
 /// Leads are gathered for so long, in octets: 2 s.
 const WINDOW: u32 = 16_000;
@@ -68,6 +68,20 @@ pub struct Played {
     pub restarts: u64,
 }
 
+impl Played {
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Played) -> Played {
+        Played {
+            concealed: self.concealed + other.concealed,
+            late: self.late + other.late,
+            duplicate: self.duplicate + other.duplicate,
+            slips: self.slips + other.slips,
+            restarts: self.restarts + other.restarts,
+        }
+    }
+}
+
 /// The buffer of one stream.
 #[derive(Debug)]
 pub struct Playout {
@@ -82,6 +96,8 @@ pub struct Playout {
     heard: bool,
     /// The timestamp to play next.
     next: u32,
+    /// So many octets are played at once: a lead can become shorter by as much from one moment to the next.
+    grain: i32,
     /// Octets to be left out, or if negative to be played again.
     correction: i32,
     /// For how many octets it has waited.
@@ -127,6 +143,7 @@ impl Playout {
             running: false,
             heard: false,
             next: 0,
+            grain: 8,
             correction: 0,
             waited: 0,
             late_in_row: 0,
@@ -146,6 +163,11 @@ impl Playout {
     /// From now on octets are data (RFC 4040), or voice.
     pub fn set_data(&mut self, data: bool) {
         self.data = data;
+    }
+
+    /// So many octets are played at once from now on.
+    pub fn set_grain(&mut self, octets: usize) {
+        self.grain = octets.min(AHEAD_MAX as usize / 4) as i32;
     }
 
     /// Waits for a first packet again: there is a new source, or nothing is to be played.
@@ -376,10 +398,10 @@ impl Playout {
         }
         let floor = before.iter().fold(shortest, |floor, &lead| floor.min(lead));
         self.window = Window { played: 0, shortest: i32::MAX, before: [before[1], shortest] };
-        if shortest < LEAD_MIN {
-            self.correct(shortest - LEAD_AIM);
-        } else if floor > LEAD_MAX {
-            self.correct(floor - LEAD_AIM);
+        if shortest < LEAD_MIN + self.grain {
+            self.correct(shortest - LEAD_AIM - self.grain);
+        } else if floor > LEAD_MAX + self.grain {
+            self.correct(floor - LEAD_AIM - self.grain);
         }
     }
 }

@@ -140,15 +140,17 @@ impl Sender {
         (self.filled, self.marker) = (0, true);
     }
 
-    /// A key is pressed, in place of whose sound an event is sent; false when events are not agreed.
-    pub fn begin_event(&mut self, code: u8, emit: &mut impl FnMut(&[u8])) -> bool {
-        if self.format.events.is_none() {
-            return false;
+    /// A key is pressed, in place of whose sound an event is sent, if events are agreed.
+    pub fn begin_event(&mut self, code: u8) {
+        if self.format.events.is_some() {
+            self.drop_gathered();
+            self.event = Some(Sending { code, timestamp: self.timestamp, duration: 0, first: true });
         }
-        self.end_event(emit);
-        self.drop_gathered();
-        self.event = Some(Sending { code, timestamp: self.timestamp, duration: 0, first: true });
-        true
+    }
+
+    /// Nobody will say when the key is released.
+    pub fn drop_event(&mut self) {
+        self.event = None;
     }
 
     /// The key is released.

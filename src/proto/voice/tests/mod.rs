@@ -1,7 +1,11 @@
 //! What is seen of a DS0 from both its sides.
 
+mod keys;
 mod modes;
 mod path;
+mod quality;
+mod reports;
+mod tones;
 mod world;
 
 use super::*;

@@ -132,7 +132,7 @@ fn a_loop_ends_with_the_last_connection_that_asks_for_it() {
         octets == [0x42; 8]
     };
     assert!(looped(&mut ds0));
-    ds0.close(Time::ZERO, 0);
+    ds0.close(Time::ZERO, 0, &mut |_, _, _, _| {});
     assert!(looped(&mut ds0));
     ds0.modify(Time::ZERO, 1, &media(Mode::Inactive, 1));
     assert!(!looped(&mut ds0));

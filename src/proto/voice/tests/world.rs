@@ -5,7 +5,7 @@ use crate::proto::base::Rng;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Octets of one exchange: a packet of a pseudowire with a period of 1 ms.
+/// Octets of one exchange, as a rule: a packet of a pseudowire with a period of 1 ms.
 pub const STEP: usize = 8;
 
 /// What the network does to packets.
@@ -37,6 +37,8 @@ pub struct World {
     rng: Rng,
     flying: BinaryHeap<Reverse<(u64, u64, usize, bool, Vec<u8>)>>,
     sequence: u64,
+    /// Octets of one exchange.
+    step: usize,
     pub now: u64,
 }
 
@@ -59,7 +61,21 @@ impl World {
                 sent: Vec::new(),
             }
         };
-        World { sides: [side(0, 0), side(1, ppm)], network, rng: Rng::new(seed), flying: BinaryHeap::new(), sequence: 0, now: 0 }
+        World {
+            sides: [side(0, 0), side(1, ppm)],
+            network,
+            rng: Rng::new(seed),
+            flying: BinaryHeap::new(),
+            sequence: 0,
+            step: STEP,
+            now: 0,
+        }
+    }
+
+    /// Exchanges so many ms at once.
+    pub fn step(&mut self, ms: usize) {
+        self.step = STEP * ms;
+        self.sides.iter_mut().for_each(|side| side.step_ns *= ms as u64);
     }
 
     pub fn feed(&mut self, side: usize, source: impl FnMut(u64) -> u8 + 'static) {
@@ -94,8 +110,8 @@ impl World {
         let now = self.now;
         let side = &mut self.sides[at];
         side.due += side.step_ns;
-        let mut octets: Vec<u8> = (side.fed..).take(STEP).map(&mut side.source).collect();
-        side.fed += STEP as u64;
+        let mut octets: Vec<u8> = (side.fed..).take(self.step).map(&mut side.source).collect();
+        side.fed += self.step as u64;
         let mut packets = Vec::new();
         side.ds0.exchange(Time(now), &mut octets, &mut |_, _, kind, packet| packets.push((kind, packet.to_vec())));
         if side.keep {

@@ -1,0 +1,106 @@
+//! What a DS0 tells, and what somebody may wait for.
+
+use super::detect::{SingleTone, SingleTones};
+use super::playout::Played;
+use crate::proto::trunk::DigitKind;
+use std::collections::VecDeque;
+
+/// What somebody waits for on a circuit or a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Wanted {
+    /// Keys of telephones; only on the circuit.
+    pub keys: bool,
+    /// Single tones.
+    pub tones: SingleTones,
+}
+
+/// What was heard, or has happened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// A digit began on the circuit, or is over.
+    Digit {
+        /// What it is.
+        kind: DigitKind,
+        /// Which.
+        symbol: u8,
+        /// Whether it began.
+        on: bool,
+    },
+    /// A single tone began or is over.
+    Tone {
+        /// On which connection; `None`: on the circuit.
+        connection: Option<u32>,
+        /// Which.
+        tone: SingleTone,
+        /// Whether it began.
+        on: bool,
+    },
+    /// The far end of a connection sent a telephone event.
+    Key {
+        /// The connection.
+        connection: u32,
+        /// The key.
+        key: u8,
+    },
+    /// The digits that were to be sent are sent.
+    Sent,
+    /// The first packet of a connection came, or the first one since somebody asked.
+    MediaArrived {
+        /// The connection.
+        connection: u32,
+    },
+    /// Nothing came for as long as was asked for ([`Ds0::watch_silence`]).
+    Silent {
+        /// The connection.
+        connection: u32,
+        /// For how long, in seconds.
+        seconds: u16,
+    },
+    /// Nothing came for [`Settings::time_out`].
+    TimedOut {
+        /// The connection.
+        connection: u32,
+    },
+}
+
+/// What was counted of a DS0 since it was made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counted {
+    /// What was played to the circuit.
+    pub played: Played,
+    /// Packets from elsewhere than the remote description says.
+    pub strangers: u64,
+    /// Packets that are none, of a type that was not agreed, or for a connection that does not receive.
+    pub unknown: u64,
+    /// Events nobody polled for.
+    pub dropped: u64,
+}
+
+/// Events that wait to be polled.
+#[derive(Debug)]
+pub(super) struct Events {
+    waiting: VecDeque<Event>,
+    /// Events there was no room for.
+    pub dropped: u64,
+}
+
+/// The most of them.
+const EVENTS_MAX: usize = 32;
+
+impl Events {
+    pub fn new() -> Events {
+        Events { waiting: VecDeque::with_capacity(EVENTS_MAX), dropped: 0 }
+    }
+
+    pub fn push(&mut self, event: Event) {
+        if self.waiting.len() < EVENTS_MAX {
+            self.waiting.push_back(event);
+        } else {
+            self.dropped += 1;
+        }
+    }
+
+    pub fn pop(&mut self) -> Option<Event> {
+        self.waiting.pop_front()
+    }
+}

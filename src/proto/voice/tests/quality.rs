@@ -1,0 +1,158 @@
+//! What a bad network and a clock that is not ours do to voice.
+
+use super::world::{Network, STEP, World, sine, tone};
+use super::*;
+
+/// How much of what was heard is not the tone: the rest of a fit over 20 ms, against the tone, in dB; one value for each 20 ms.
+fn distortion(octets: &[u8], hz: f64) -> Vec<f64> {
+    octets
+        .chunks_exact(160)
+        .map(|block| {
+            let values: Vec<f64> = block.iter().map(|&octet| f64::from(Law::Mu.decode(octet))).collect();
+            let angle = |n: usize| n as f64 * hz / 8_000.0 * std::f64::consts::TAU;
+            let (mut re, mut im) = (0.0, 0.0);
+            for (n, value) in values.iter().enumerate() {
+                re += value * angle(n).cos() / 80.0;
+                im += value * angle(n).sin() / 80.0;
+            }
+            let rest: f64 = values.iter().enumerate().map(|(n, value)| (value - re * angle(n).cos() - im * angle(n).sin()).powi(2)).sum();
+            10.0 * (rest / values.iter().map(|value| value * value).sum::<f64>().max(1.0)).log10()
+        })
+        .collect()
+}
+
+/// 1 % loss and 20 ms jitter: what is heard is the tone, but where packets are missing, and there it is nearly the tone.
+#[test]
+fn loss_and_jitter_are_concealed() {
+    let network = Network { loss_per_million: 10_000, jitter_ms: 20 };
+    let mut world = World::new(11, network, [Settings::default(); 2], [media(Mode::SendRecv, 0); 2], 0);
+    world.feed(0, sine(Law::Mu, 400.0, -10.0));
+    world.run(60_000);
+    let heard = &world.sides[1].heard[8_000..];
+    let counted = world.sides[1].ds0.counted().played;
+    let report = world.sides[1].ds0.report(0);
+    assert!((15..60).contains(&report.packets_lost), "{report:?}");
+    assert!((1..=20).contains(&report.jitter_ms), "{report:?}");
+    assert!(counted.concealed < u64::from(report.packets_lost) * 160 + 1_600 && counted.restarts == 0, "{counted:?}");
+    let bad = distortion(heard, 400.0).into_iter().filter(|&db| db > -25.0).count();
+    assert!(bad <= 4 * (report.packets_lost as usize + counted.slips as usize), "{bad} bad blocks; {counted:?} {report:?}");
+    assert!((level(Law::Mu, heard) + 10.0).abs() < 0.2, "{}", level(Law::Mu, heard));
+}
+
+/// A gap of 200 ms fades away within 60 ms, and voice goes on behind it.
+#[test]
+fn a_long_gap_is_silence() {
+    let mut ds0 = Ds0::new(Settings::default());
+    ds0.open(Time::ZERO, 0, &media(Mode::RecvOnly, 0), 1);
+    let mut source = tone(Law::Mu);
+    let mut heard = Vec::new();
+    for step in 0..1_000u64 {
+        let now = Time::from_millis(step);
+        let payload: Vec<u8> = (step * 8..step * 8 + 160).map(&mut source).collect();
+        if step % 20 == 0 && !(500..700).contains(&step) {
+            let head = rtp::Packet {
+                marker: false,
+                payload_type: 0,
+                sequence: (step / 20) as u16,
+                timestamp: step as u32 * 8,
+                ssrc: 1,
+                payload: &[],
+            };
+            ds0.packet(now, 0, remote(0), Kind::Rtp, &[&head.header()[..], &payload].concat());
+        }
+        let mut octets = [0xff; STEP];
+        ds0.exchange(now, &mut octets, &mut |_, _, _, _| {});
+        heard.extend(octets);
+    }
+    let part = |from: usize, to: usize| level(Law::Mu, &heard[(from + 20) * 8..(to + 20) * 8]);
+    assert!((part(400, 500) + 10.0).abs() < 0.2 && (part(500, 510) + 10.0).abs() < 0.5);
+    assert!(part(540, 560) < -16.0 && part(562, 695) < -70.0, "{} {}", part(540, 560), part(562, 695));
+    assert!((part(710, 900) + 10.0).abs() < 0.2);
+}
+
+/// Reordered and repeated packets change nothing.
+#[test]
+fn order_does_not_matter() {
+    let mut ds0 = Ds0::new(Settings::default());
+    ds0.open(Time::ZERO, 0, &media(Mode::RecvOnly, 0), 1);
+    let packet = |n: u32| {
+        let head = rtp::Packet { marker: false, payload_type: 0, sequence: n as u16, timestamp: n * 160, ssrc: 1, payload: &[] };
+        [&head.header()[..], &[n as u8; 160]].concat()
+    };
+    let mut heard = Vec::new();
+    for n in (0..100).step_by(2) {
+        for arrival in [n + 1, n, n, n + 1] {
+            ds0.packet(Time::from_millis(u64::from(n) * 20), 0, remote(0), Kind::Rtp, &packet(arrival));
+        }
+        let mut octets = [0xff; 320];
+        ds0.exchange(Time::from_millis(u64::from(n) * 20), &mut octets, &mut |_, _, _, _| {});
+        heard.extend(octets);
+    }
+    let counted = ds0.counted().played;
+    assert_eq!((counted.duplicate, counted.concealed, counted.slips), (100, 0, 0), "{counted:?}");
+    assert_eq!(ds0.report(0).packets_lost, 0);
+    let start = heard.iter().position(|&octet| octet == 1).unwrap();
+    assert!(heard[start..].chunks_exact(160).enumerate().all(|(n, chunk)| chunk.iter().all(|&octet| octet == n as u8 + 1)));
+}
+
+/// Against a far end whose clock is off, one side being faster and one slower than the other: slips are as many as the clocks call for,
+/// and the delay stays where it was. 20 minutes at 300 ppm are what two hours at 50 ppm are, in a sixth of the time.
+#[test]
+fn clocks_that_differ_cost_slips_and_nothing_else() {
+    let (ppm, minutes) = (300, 20);
+    let mut world = World::new(21, Network::default(), [Settings::default(); 2], [media(Mode::SendRecv, 0); 2], ppm);
+    world.step(5);
+    world.sides.iter_mut().for_each(|side| side.keep = false);
+    for side in 0..2 {
+        // Two seconds of tone, one of silence.
+        let mut source = sine(Law::Mu, 400.0, -10.0);
+        let tone: Vec<u8> = (0..16_000).map(&mut source).chain([0xff; 8_000]).collect();
+        world.feed(side, move |n| tone[(n % 24_000) as usize]);
+    }
+    world.run(minutes * 60_000);
+    for side in &world.sides {
+        let counted = side.ds0.counted().played;
+        // 300 ppm of 20 minutes are 2,880 octets.
+        assert!((2_880 / 80..=2_880 / 8).contains(&counted.slips), "{counted:?}");
+        assert_eq!((counted.concealed, counted.late, counted.restarts), (0, 0, 0), "{counted:?}");
+        let report = side.ds0.report(0);
+        assert!(report.packets_lost == 0 && report.packets_received > 59_900, "{report:?}");
+    }
+}
+
+/// The same with a tone that never pauses: slips must be made where they are heard least.
+#[test]
+fn slips_without_silence() {
+    for ppm in [200, -200] {
+        let mut world = World::new(22, Network::default(), [Settings::default(); 2], [media(Mode::SendRecv, 0); 2], ppm);
+        world.feed(0, tone(Law::Mu));
+        world.run(180_000);
+        let counted = world.sides[1].ds0.counted().played;
+        assert!((4..=40).contains(&counted.slips) && counted.concealed == 0, "{ppm} ppm: {counted:?}");
+        let bad = distortion(&world.sides[1].heard[8_000..], 1004.0).into_iter().filter(|&db| db > -12.0).count();
+        assert_eq!(bad, 0, "{ppm} ppm");
+    }
+}
+
+/// G-CRX-07: before the remote description recvonly lets media through, inactive does not; then only the described address may send, but for
+/// symmetric RTP.
+#[test]
+fn only_the_far_end_is_heard() {
+    let hears = |settings: Settings, media: &Media, sources: &[u32]| {
+        let mut ds0 = Ds0::new(settings);
+        ds0.open(Time::ZERO, 0, media, 1);
+        for (n, &source) in sources.iter().enumerate() {
+            let head =
+                rtp::Packet { marker: false, payload_type: 0, sequence: n as u16, timestamp: n as u32 * 160, ssrc: source, payload: &[] };
+            ds0.packet(Time::ZERO, 0, remote(source), Kind::Rtp, &[&head.header()[..], &[0x20; 160]].concat());
+        }
+        (ds0.report(0).packets_received, ds0.counted().strangers)
+    };
+    let undescribed = |mode| Media { remote: None, ..media(mode, 0) };
+    let plain = Settings::default();
+    assert_eq!(hears(plain, &undescribed(Mode::RecvOnly), &[3, 3, 4]), (2, 1));
+    assert_eq!(hears(plain, &undescribed(Mode::Inactive), &[3, 3, 4]).0, 0);
+    assert_eq!(hears(plain, &media(Mode::SendRecv, 0), &[0, 1, 0]), (2, 1));
+    assert_eq!(hears(Settings { symmetric: true, ..plain }, &media(Mode::SendRecv, 0), &[5, 5, 0]), (2, 1));
+    assert_eq!(hears(plain, &media(Mode::SendOnly, 0), &[0]).0, 0, "G-STA-03");
+}
