@@ -208,8 +208,11 @@ impl Card for Pseudowires {
     }
 
     fn close(&mut self, now: Time, endpoint: EndpointIndex, connection: u32) -> MediaReport {
-        let Some(ds0) = self.media(endpoint, connection) else { return MediaReport::default() };
-        let report = ds0.close(now, connection);
+        let is_its = self.endpoints.get(connection as usize).copied().flatten() == Some(endpoint);
+        let Pseudowires { groups, ports, .. } = self;
+        let group = place(groups, endpoint).filter(|_| is_its).and_then(|place| groups.get_mut(place));
+        let Some(ds0) = group.and_then(|group| group.digroup.media(endpoint)) else { return MediaReport::default() };
+        let report = ds0.close(now, connection, &mut |connection, to, kind, octets| ports.send(connection, to, kind, octets));
         self.ports.close(connection);
         if let Some(slot) = self.endpoints.get_mut(connection as usize) {
             *slot = None;
@@ -217,11 +220,11 @@ impl Card for Pseudowires {
         report
     }
 
-    fn report(&self, now: Time, connection: u32) -> MediaReport {
+    fn report(&self, _: Time, connection: u32) -> MediaReport {
         let endpoint = self.endpoints.get(connection as usize).copied().flatten();
         let group = endpoint.and_then(|endpoint| self.groups.get(self.place(endpoint)?));
         match (endpoint, group) {
-            (Some(endpoint), Some(group)) => group.digroup.report(now, endpoint, connection),
+            (Some(endpoint), Some(group)) => group.digroup.report(endpoint, connection),
             _ => MediaReport::default(),
         }
     }

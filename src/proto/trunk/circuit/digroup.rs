@@ -103,9 +103,9 @@ impl Digroup {
     }
 
     /// What a connection has counted so far.
-    pub fn report(&self, now: Time, endpoint: EndpointIndex, connection: u32) -> MediaReport {
+    pub fn report(&self, endpoint: EndpointIndex, connection: u32) -> MediaReport {
         let media = self.slots.iter().find(|slot| slot.endpoint == Some(endpoint)).and_then(|slot| slot.media.as_ref());
-        media.map_or_else(MediaReport::default, |ds0| ds0.report(now, connection))
+        media.map_or_else(MediaReport::default, |ds0| ds0.report(connection))
     }
 
     /// Plays one period: what it has to say goes to `out`, packets of connections to `packets`; the packet to send is given.
