@@ -22,7 +22,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("restart", &["aggregate", "endpoint", "trunk", "base"]),
     ("plan", &["cac", "cas", "aggregate", "endpoint", "overload", "transaction", "package", "codec", "trunk", "base"]),
     ("mgcp", &["cac", "plan", "aggregate", "endpoint", "package", "codec", "trunk", "timer", "base"]),
-    ("h248", &["mgcp", "plan", "transaction", "aggregate", "endpoint", "cas", "package", "codec", "trunk", "timer", "base"]),
+    ("h248", &["mgcp", "plan", "transaction", "overload", "aggregate", "endpoint", "cas", "package", "codec", "trunk", "timer", "base"]),
     ("agent", &["codec", "overload", "base"]),
 ];
 

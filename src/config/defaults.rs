@@ -440,6 +440,19 @@ register! {
         enter: Duration = (millis(50)) in millis(1)..=seconds(2); reload
         /// New calls are taken again when the wait fell below this.
         leave: Duration = (millis(10)) in micros(100)..=seconds(2); reload
+        /// H.248: which Adds done while overloaded a controller that asked for `ocp/mg_overload` is told of (H.248.11): `"add"` each,
+        /// `"context"` the first of a context (corrigendum of 2008), `"off"` none.
+        notify: OverloadNotify = (OverloadNotify::Add) in (); reload
+        /// H.248: such a notification is dropped when it is older, sent or not: late ones spoil the controller's measurement.
+        notify_age: Duration = (seconds(1)) in millis(100)..=seconds(30); reload
+        /// H.248: new contexts are refused at once (503) when messages waited this long; emergencies and contexts with priority pass. It is
+        /// the last defence against controllers that hear nothing, so it is far above `enter`.
+        refuse: Duration = (millis(200)) in millis(2)..=seconds(10); reload
+        /// H.248: by how much the share of calls rises that controllers are asked to block (`chp/mgcon`, H.248.10), for each second of
+        /// overload, in percent of all calls.
+        reduction_rise: u8 = 20 in 1..=100; reload
+        /// H.248: by how much it falls for each second without overload.
+        reduction_fall: u8 = 5 in 1..=100; reload
     }
 
     /// What keeps both sides from being swamped (RFC 3435 4.4.8). Each core counts and paces by itself.

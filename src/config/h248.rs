@@ -58,6 +58,11 @@ pub(super) fn check(raw: &Raw, findings: &mut Findings<'_>) {
     if raw.h248.is_empty() {
         return;
     }
+    let overload = &raw.overload;
+    if overload.refuse <= overload.enter {
+        let problem = "must be above overload.enter with [[h248]]: controllers are told before calls are refused";
+        findings.cross("overload.refuse", &["overload.enter"], &overload.refuse, problem);
+    }
     if raw.cac.mode != CacMode::Off && !raw.scopes.is_empty() {
         findings.cross(
             "cac.mode",
@@ -127,5 +132,13 @@ mod tests {
             let found = read(h248, span).unwrap_err();
             assert!(found.contains(wanted), "{wanted}\n{found}");
         }
+    }
+
+    #[test]
+    fn controllers_are_told_before_calls_are_refused() {
+        let text = EMBEDDED.replace("refuse = \"200ms\"", "refuse = \"50ms\"");
+        assert!(Config::parse(&text, "f").is_ok(), "without a gateway it means nothing");
+        let text = format!("{text}\n[[h248]]\nname = \"a\"\n{GOOD}\n[[span]]\nkind = \"t1\"\nunit = 7\nh248 = \"a\"\n");
+        assert!(Config::parse(&text, "f").unwrap_err().to_string().contains("must be above overload.enter"));
     }
 }

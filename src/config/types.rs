@@ -18,6 +18,16 @@ words! {
         Pretty = "pretty",
     }
 
+    /// Which Adds an overloaded H.248 gateway tells its controller of.
+    OverloadNotify {
+        /// Each.
+        Add = "add",
+        /// The first one of a context.
+        Context = "context",
+        /// None.
+        Off = "off",
+    }
+
     /// Who decides whether there is room for a call.
     CacMode {
         /// Nobody.

@@ -28,6 +28,7 @@ use crate::proto::base::{CoreId, Counters, Time};
 use crate::proto::core::{Boot, Core};
 use crate::proto::endpoint::{Encoding, Law};
 use crate::proto::overload::Levels;
+use crate::proto::overload::telling::{Adds, Manner};
 use crate::proto::plan::{
     Admission, AgentSettings, Limits, LoadControl, Lookups, Manners, Plan, Provisional, Settings, SpanPlan, Timers, Version,
 };
@@ -517,8 +518,19 @@ pub fn settings(config: &Config, known: &Known) -> Settings {
         },
         load_control: load_control(&config.load_control),
         overload: Levels { enter: config.overload.enter, exit: config.overload.leave },
+        telling: telling(&config.overload),
         admission: config::limits_of_cores(config),
     }
+}
+
+fn telling(overload: &config::Overload) -> Manner {
+    let adds = match overload.notify {
+        config::OverloadNotify::Add => Adds::Each,
+        config::OverloadNotify::Context => Adds::First,
+        config::OverloadNotify::Off => Adds::Off,
+    };
+    let config::Overload { notify_age: age, refuse, reduction_rise: rise, reduction_fall: fall, .. } = *overload;
+    Manner { adds, age, refuse, rise, fall }
 }
 
 fn load_control(control: &config::LoadControl) -> LoadControl {

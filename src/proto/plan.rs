@@ -8,6 +8,7 @@ use crate::proto::codec::mgcp::Domain;
 use crate::proto::codec::mgcp::NotifiedEntity;
 use crate::proto::endpoint::{Encoding, Encodings, Law, OwnedSpan};
 use crate::proto::overload::Levels;
+use crate::proto::overload::telling::Manner;
 use crate::proto::package::ChannelKind;
 use crate::proto::transaction::pace::PaceSettings;
 use crate::proto::transaction::{self, history, outgoing};
@@ -140,6 +141,8 @@ pub struct Settings {
     pub load_control: LoadControl,
     /// When new calls are refused.
     pub overload: Levels,
+    /// What H.248 gateways tell of it.
+    pub telling: Manner,
     /// What each scope of [`Plan::admission`] allows, in its order.
     pub admission: Vec<cac::Limits>,
 }
@@ -523,6 +526,7 @@ impl Settings {
             lookups: Lookups::default(),
             load_control: LoadControl::default(),
             overload: Levels::default(),
+            telling: Manner::default(),
             admission: Vec::new(),
         }
     }

@@ -57,6 +57,12 @@ counters! {
     H248Subtracts = "h248_subtracts",
     /// H.248: Notify commands begun.
     H248Notifies = "h248_notifies",
+    /// H.248: Adds done while overloaded that the controller was told of (`ocp/mg_overload`).
+    H248OverloadNotified = "h248_overload_notified",
+    /// H.248: such Adds that it was not told of, or not until it answered, because that is too long ago or too many are out.
+    H248OverloadDropped = "h248_overload_dropped",
+    /// H.248: new contexts refused because messages have waited too long.
+    H248OverloadRefused = "h248_overload_refused",
     /// H.248: times a controller was asked to take a gateway.
     H248Registrations = "h248_registrations",
     /// H.248: times a controller did not take a gateway, or named another one that is not listed.

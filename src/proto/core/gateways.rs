@@ -10,6 +10,7 @@ use crate::proto::base::{Counter, Counters, EndpointIndex, EndpointRange, FrameR
 use crate::proto::endpoint::Service;
 use crate::proto::h248::Gateway;
 use crate::proto::mgcp::{Calls, Restart};
+use crate::proto::overload::telling::Load;
 use crate::proto::trunk::CardOrder;
 use std::net::SocketAddr;
 
@@ -43,10 +44,11 @@ impl Core {
 
     /// A datagram of one of this core's gateways.
     pub(super) fn run_gateway<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, gateway: u8, origin: Origin, bytes: &[u8]) {
-        let Core { gateways, counters, .. } = self;
+        let Core { gateways, counters, detector, .. } = self;
         let Some(gateway) = gateways.iter_mut().find(|known| known.index() == gateway) else {
             return self.counters.add(Counter::EnvelopeStray);
         };
+        gateway.set_load(Load { overloaded: detector.refuse_new(), sojourn: detector.sojourn() });
         gateway.handle_datagram(turn.now, origin.from, bytes, &mut way_out(turn, counters, origin.local));
         self.note_gateways();
     }
@@ -57,8 +59,9 @@ impl Core {
             return;
         }
         for place in 0..self.gateways.len() {
-            let Core { gateways, counters, plan, .. } = self;
+            let Core { gateways, counters, plan, detector, .. } = self;
             let Some(gateway) = gateways.get_mut(place) else { continue };
+            gateway.set_load(Load { overloaded: detector.refuse_new(), sojourn: detector.sojourn() });
             let local = plan.gateways.get(usize::from(gateway.index())).map_or(0, |own| own.listen);
             gateway.handle_time(turn.now, &mut way_out(turn, counters, local));
             while let Some((facility, defect, present, at_once)) = self.gateways.get_mut(place).and_then(Gateway::take_defect) {

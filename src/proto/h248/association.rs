@@ -3,7 +3,7 @@
 use super::event::catalogue::Seen;
 use super::table::Termination;
 use super::time::stamp;
-use super::{Gateway, VERSION};
+use super::{Gateway, OWN, VERSION};
 use crate::proto::base::{AgentId, Counter, Rng, Time, TransactionId};
 use crate::proto::codec::h248::{
     ActionPart, ContextId, Descriptor, MessageId, ReplyPart, ServiceAddress, Services, TerminationId, Token, Verb, Writer,
@@ -31,6 +31,8 @@ pub(super) enum Purpose {
     Register,
     /// To tell of terminations.
     Change,
+    /// To tell of an Add while overloaded.
+    Overload,
     /// To tell of events of this watch.
     Notify { slot: u32, generation: u32 },
 }
@@ -41,6 +43,7 @@ impl Purpose {
         match self {
             Purpose::Register => 0,
             Purpose::Change => 1,
+            Purpose::Overload => 3,
             Purpose::Notify { slot, generation } => u64::from(slot) << 32 | u64::from(generation & 0xff_ffff) << 8 | 2,
         }
     }
@@ -49,6 +52,7 @@ impl Purpose {
         match word & 0xff {
             0 => Purpose::Register,
             1 => Purpose::Change,
+            3 => Purpose::Overload,
             _ => Purpose::Notify { slot: (word >> 32) as u32, generation: (word >> 8) as u32 & 0xff_ffff },
         }
     }
@@ -263,11 +267,18 @@ impl Gateway {
             (0..4).for_each(|_| w.end());
             w.finish()
         };
-        let sent = self.requester.send(now, AgentId(controller as u8), &[to], purpose.pack(), write);
-        if sent.is_err() {
+        // What is kept for notifications of overload is theirs.
+        let sent =
+            if self.has_own_room() { self.requester.send(now, AgentId(controller as u8), &[to], purpose.pack(), write).ok() } else { None };
+        if sent.is_none() {
             self.counters.add(Counter::OwnFull);
         }
-        sent.ok()
+        sent
+    }
+
+    /// Whether there is room for a request that is none about overload.
+    pub(super) fn has_own_room(&self) -> bool {
+        (self.requester.len() as usize).saturating_sub(self.overload.unanswered()) < OWN as usize
     }
 
     /// Where requests to the controller in charge go; `None`: nobody is.
@@ -290,8 +301,10 @@ impl Gateway {
 
     /// A request of ours was answered.
     pub(super) fn answered(&mut self, now: Time, purpose: Purpose, controller: u8, reply: &Reply<'_>) {
-        if let Purpose::Notify { slot, generation } = purpose {
-            return self.notified(slot, generation);
+        match purpose {
+            Purpose::Notify { slot, generation } => return self.notified(slot, generation),
+            Purpose::Overload => return self.overload.ended(),
+            Purpose::Register | Purpose::Change => {}
         }
         let mine = self.association.state == State::Registering && self.association.transaction == Some(reply.id);
         if purpose != Purpose::Register || !mine || usize::from(controller) != self.association.controller {
@@ -359,8 +372,10 @@ impl Gateway {
 
     /// Nobody answered a request of ours until T-MAX: that controller has failed (ASC-16).
     pub(super) fn unanswered(&mut self, now: Time, purpose: Purpose, controller: u8) {
-        if let Purpose::Notify { slot, generation } = purpose {
-            self.notified(slot, generation);
+        match purpose {
+            Purpose::Notify { slot, generation } => self.notified(slot, generation),
+            Purpose::Overload => self.overload.ended(),
+            Purpose::Register | Purpose::Change => {}
         }
         let controller = usize::from(controller);
         match purpose {

@@ -57,7 +57,12 @@ impl Gateway {
         w: &mut Writer<'_>,
     ) -> Result<Option<Waiting>, Failure> {
         match (command.verb, target) {
-            (Verb::Add, target) => self.add(now, command, scope, target, w),
+            (Verb::Add, target) => {
+                let first = self.tables.context(scope.id).is_some_and(|context| context.members().is_empty());
+                let done = self.add(now, command, scope, target, w);
+                self.note_add(now, first);
+                done
+            }
             (Verb::Modify, Some(target)) => self.modify(now, command, (target, single), w),
             (Verb::Move, Some(target)) => self.change_context(now, command, scope, target, w).map(|()| None),
             (Verb::Subtract, Some(target)) => self.subtract(now, command, target, w).map(|()| None),

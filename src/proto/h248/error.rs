@@ -63,6 +63,8 @@ pub const NOT_IMPLEMENTED: Failure = failure(501, "not supported");
 pub const OUT_OF_SERVICE: Failure = failure(502, "termination is out of service");
 /// The gateway takes no new calls.
 pub const DRAINING: Failure = failure(503, "gateway is being drained, no new contexts");
+/// There is no time for new calls (OVL-07).
+pub const OVERLOADED: Failure = failure(503, "overloaded, no new contexts now");
 /// A listed controller that is not in charge.
 pub const UNAUTHORIZED: Failure = failure(504, "another controller is in charge");
 /// Before the registration is answered (ASC-04).

@@ -18,6 +18,7 @@ mod error;
 mod event;
 mod media;
 mod name;
+mod overload;
 mod pairs;
 mod parked;
 mod service;
@@ -45,6 +46,7 @@ use crate::proto::trunk::{Card, Defect, Facility, Indication};
 use association::{Association, Purpose};
 use event::Watches;
 use media::RootTimes;
+use overload::Overload;
 use parked::Parking;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -82,6 +84,8 @@ pub struct Gateway {
     root: RootTimes,
     /// What its terminations detect and play.
     events: Watches,
+    /// What it tells of overload.
+    overload: Overload,
     /// New contexts are refused.
     draining: bool,
     /// What the card says of its lines, for the coordinator of the process; bounded by what the card keeps.
@@ -135,7 +139,7 @@ impl Gateway {
         let timers = settings.transaction();
         let provisional = settings.timers.provisional_after;
         let responder = Responder::new(limits.history(own.max_message), &timers, provisional, &mut rng);
-        let outgoing = Limits { commands: OWN, large: OWN / 4, ordinal: 0, owners: 1 };
+        let outgoing = Limits { commands: OWN + overload::ROOM as u32, large: OWN / 4, ordinal: 0, owners: 1 };
         let requester = Requester::new(now, &outgoing, timers, rng.fork("own"));
         let ms = |time: Duration| time.as_millis() as u32;
         let root = RootTimes { execution: 100, controller_execution: 100, provisional: ms(provisional), controller_provisional: 2000 };
@@ -157,6 +161,7 @@ impl Gateway {
             parking: Parking::new(own.max_message),
             root,
             events: Watches::new(now, terminations),
+            overload: Overload::new(),
             draining: false,
             defects: VecDeque::new(),
             freed: VecDeque::with_capacity(matches.capacity()),
@@ -217,6 +222,9 @@ impl Gateway {
 
     /// New settings, for what comes and for timers already running.
     pub fn set_settings(&mut self, settings: Arc<Settings>) {
+        let timers = settings.transaction();
+        self.requester.set_timers(timers);
+        self.responder.set_timers(&timers);
         self.calls.settings = settings;
     }
 
@@ -256,6 +264,7 @@ impl Gateway {
         if self.has_abandoned() {
             self.end_abandoned(now, send);
         }
+        self.send_overload(now, send);
     }
 
     fn message(&mut self, now: Time, source: (u8, SocketAddr), bytes: &[u8], message: &Message<'_>, send: Send<'_>) {
@@ -376,6 +385,7 @@ impl Gateway {
         self.expire_events(now);
         self.associate(now);
         self.watch_activity(now);
+        self.tell_overload(now);
         self.notify(now);
         self.send_own(now, send);
     }
@@ -422,7 +432,7 @@ impl Gateway {
     /// When to call [`Gateway::handle_time`] at the latest.
     pub fn deadline(&self) -> Time {
         let card = self.calls.card.deadline();
-        let own = self.requester.deadline().min(self.association.deadline()).min(self.notify_deadline());
+        let own = self.requester.deadline().min(self.association.deadline()).min(self.notify_deadline()).min(self.overload_deadline());
         card.min(self.responder.deadline()).min(self.events.deadline()).min(own)
     }
 

@@ -5,6 +5,7 @@ mod calls;
 mod commands;
 mod digits;
 mod events;
+mod overload;
 mod registration;
 mod signals;
 mod slow;

@@ -123,7 +123,13 @@ impl Gateway {
             head,
             abandoned: false,
         };
-        match self.execute(now, request, &mut run, &mut w) {
+        let flow = if self.refuses(request) {
+            self.counters.add(Counter::H248OverloadRefused);
+            self.stop(OVERLOADED, &mut w)
+        } else {
+            self.execute(now, request, &mut run, &mut w)
+        };
+        match flow {
             Flow::Park(waiting) => {
                 let mark = w.mark();
                 if let Err(mut buffer) = self.park(bytes, run, waiting, mark, buffer) {

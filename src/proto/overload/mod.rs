@@ -7,6 +7,7 @@
 //! To drive it: [`Detector::record`] once for each batch, before the batch is handled, with the sojourn of its oldest datagram; with
 //! zero when nothing waited.
 
+pub mod telling;
 pub mod throttle;
 
 use crate::proto::base::Time;

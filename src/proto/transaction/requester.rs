@@ -100,6 +100,21 @@ impl Requester {
         self.outgoing.cancel(now, id)
     }
 
+    /// New timers, from the next timer of each request on.
+    pub fn set_timers(&mut self, timers: Timers) {
+        self.outgoing.set_timers(timers);
+    }
+
+    /// How many requests are outstanding.
+    pub fn len(&self) -> u32 {
+        self.outgoing.len()
+    }
+
+    /// Whether none is.
+    pub fn is_empty(&self) -> bool {
+        self.outgoing.is_empty()
+    }
+
     /// How many requests to a controller are outstanding.
     pub fn outstanding(&self, agent: AgentId) -> u32 {
         self.outgoing.outstanding(agent)

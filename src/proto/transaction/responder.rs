@@ -111,6 +111,12 @@ impl Responder {
         }
     }
 
+    /// New timers, for what comes and for what is remembered.
+    pub fn set_timers(&mut self, timers: &Timers) {
+        self.history.set_timers(timers.t_hist, timers.longest_run());
+        self.long_timer = timers.t_hist;
+    }
+
     /// MGProvisionalResponseTimerValue from the next transaction on; the controller may set it (PND-02).
     pub fn set_provisional_after(&mut self, after: Duration) {
         self.provisional_after = after;

@@ -3,11 +3,13 @@
 use super::super::association::Purpose;
 use super::super::time::stamp;
 use super::super::{Failure, Gateway, VERSION, name};
-use super::catalogue::EventRef;
+use super::catalogue::{self, EventRef, Seen};
 use super::watch::{EVENTS_MAX, Observed, WatchSlot, Watches, Which};
 use crate::proto::base::{AgentId, Counter, Time, TransactionId};
 use crate::proto::codec::h248::{ContextId, MessageId, NAME_MAX, ParameterValue, RequestId, TerminationId, Value, Verb, Writer};
 use crate::proto::h248::table::NULL;
+use crate::proto::transaction::outgoing::SendError;
+use crate::proto::trunk::EventText;
 use std::time::Duration;
 
 /// Notify commands begun in one turn.
@@ -50,11 +52,20 @@ impl Gateway {
         let purpose = Purpose::Notify { slot, generation: watch.generation() };
         let overflow = watch.overflowed.then_some(BUFFER_FULL);
         let of = (watch.termination, request);
-        let Some(id) = self.send_notify(now, purpose, of, overflow, |events, epoch_ms, w| {
-            events.iter(watch.observed).take(count).for_each(|observed| write_observed(w, epoch_ms, observed));
-        }) else {
+        // What does not fit into one message goes in several.
+        let sizes = std::iter::successors(Some(count), |count| (*count > 1).then_some(count / 2));
+        let sent = sizes.map(|count| {
+            let events = |events: &Watches, epoch_ms: u64, w: &mut Writer<'_>| {
+                events.iter(watch.observed).take(count).for_each(|observed| write_observed(w, epoch_ms, observed));
+            };
+            (count, if self.has_own_room() { self.send_notify(now, purpose, of, overflow, events) } else { Err(SendError::Full) })
+        });
+        let Some((count, result)) = sent.into_iter().find(|(_, result)| *result != Err(SendError::TooLong)) else {
+            self.events.pop(slot, Which::Observed);
+            self.counters.add(Counter::ObservedLost);
             return false;
         };
+        let Ok(id) = result else { return false };
         (0..count).for_each(|_| {
             self.events.pop(slot, Which::Observed);
         });
@@ -72,8 +83,8 @@ impl Gateway {
         (termination, request): (super::Termination, u32),
         failure: Option<Failure>,
         events: impl FnOnce(&Watches, u64, &mut Writer<'_>),
-    ) -> Option<TransactionId> {
-        let (controller, to) = self.in_charge()?;
+    ) -> Result<TransactionId, SendError> {
+        let (controller, to) = self.in_charge().ok_or(SendError::NoAddress)?;
         let (style, own) = (self.style(), self.own().clone());
         let context = self.tables.row(termination).map_or(NULL, |row| row.context);
         let context = if context == NULL { ContextId::Null } else { ContextId::Number(context) };
@@ -95,9 +106,30 @@ impl Gateway {
             (0..3).for_each(|_| w.end());
             w.finish()
         };
-        let sent = requester.send(now, AgentId(controller as u8), &[to], purpose.pack(), write).ok();
-        self.counters.add(if sent.is_some() { Counter::H248Notifies } else { Counter::OwnFull });
+        let sent = requester.send(now, AgentId(controller as u8), &[to], purpose.pack(), write);
+        self.counters.add(if sent.is_ok() { Counter::H248Notifies } else { Counter::OwnFull });
         sent
+    }
+
+    /// The identifier of the Events descriptor of ROOT that asks for an event; `None`: it does not.
+    pub(in crate::proto::h248) fn request_for(&mut self, how: Seen) -> Option<u32> {
+        let event = catalogue::seen(how)?;
+        let watch = self.events.get(self.events.root?)?;
+        let (list, request) = (watch.events, watch.request);
+        self.find(list, event, |_, _| {}).map(|_| request)
+    }
+
+    /// Sends a Notify with one event, beside what waits.
+    pub(in crate::proto::h248) fn send_event(
+        &mut self,
+        now: Time,
+        purpose: Purpose,
+        of: (super::Termination, u32),
+        at: Time,
+        how: Seen,
+    ) -> Option<TransactionId> {
+        let observed = Observed { event: catalogue::seen(how)?, parameters: EventText::NONE, at, request: of.1 };
+        self.send_notify(now, purpose, of, None, |_, epoch_ms, w| write_observed(w, epoch_ms, &observed)).ok()
     }
 
     /// A Notify was answered, with an error perhaps (NTF-05), or lost: the next one may go.
