@@ -18,6 +18,7 @@ use crate::proto::trunk::{Answer, Card, CardFault, CardOrder, Facility, Hook, In
 use crate::proto::voice::Ds0;
 use anyhow::{Context, Result, anyhow};
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 
 /// Periods of spans played in one turn of the core at the most.
 pub const SLICE: usize = 32;
@@ -40,6 +41,8 @@ pub(super) struct Pseudowires {
     ports: Ports,
     /// By connection: its endpoint.
     endpoints: Box<[Option<EndpointIndex>]>,
+    /// By connection inside the gateway: where its other half receives, once it is there.
+    halves: Box<[Option<SocketAddr>]>,
     burst: Burst,
     rng: Rng,
     wall: WallClock,
@@ -78,6 +81,7 @@ impl Pseudowires {
             groups: groups.into(),
             ports,
             endpoints: (0..connections).map(|_| None).collect(),
+            halves: (0..connections).map(|_| None).collect(),
             rng: Rng::new(seed),
             // One octet more, so that what is too long is seen to be.
             burst: Burst::new(longest + 1),
@@ -102,6 +106,17 @@ impl Pseudowires {
         let is_its = self.endpoints.get(connection as usize).copied().flatten() == Some(endpoint);
         let place = self.place(endpoint).filter(|_| is_its)?;
         self.groups.get_mut(place)?.digroup.media(endpoint)
+    }
+
+    /// The same for a connection inside the gateway as for any other: its other half is at an RTP port, of this core or another.
+    fn outward(&mut self, connection: u32, media: &Media) -> Media {
+        let Some(half) = self.halves.get_mut(connection as usize) else { return *media };
+        if !media.inside {
+            *half = None;
+            return *media;
+        }
+        *half = media.remote.or(*half);
+        Media { inside: false, remote: *half, ..*media }
     }
 
     fn address(&self, connection: u32) -> MediaAddress {
@@ -178,9 +193,8 @@ impl Paced for Working<'_> {
 }
 
 impl Card for Pseudowires {
-    /// Connections inside the gateway are refused: the other half may be on another core, and has no way there yet.
     fn open(&mut self, now: Time, endpoint: EndpointIndex, connection: u32, media: &Media) -> Answer<MediaAddress> {
-        let Some(place) = self.place(endpoint).filter(|_| !media.inside) else { return Answer::Refused(CardFault::Broken) };
+        let Some(place) = self.place(endpoint) else { return Answer::Refused(CardFault::Broken) };
         match self.endpoints.get(connection as usize) {
             Some(None) => {}
             Some(Some(_)) => return Answer::Refused(CardFault::Broken),
@@ -190,6 +204,7 @@ impl Card for Pseudowires {
             return Answer::Refused(CardFault::Exhausted);
         }
         let seed = self.rng.next();
+        let media = &self.outward(connection, media);
         if !self.groups.get_mut(place).is_some_and(|group| group.digroup.open(now, endpoint, connection, media, seed)) {
             self.ports.close(connection);
             return Answer::Refused(CardFault::Exhausted);
@@ -201,7 +216,8 @@ impl Card for Pseudowires {
     }
 
     fn modify(&mut self, now: Time, endpoint: EndpointIndex, connection: u32, media: &Media) -> Answer<MediaAddress> {
-        let Some(ds0) = self.media(endpoint, connection).filter(|_| !media.inside) else { return Answer::Refused(CardFault::Broken) };
+        let media = &self.outward(connection, media);
+        let Some(ds0) = self.media(endpoint, connection) else { return Answer::Refused(CardFault::Broken) };
         ds0.modify(now, connection, media);
         self.ports.mark(connection, media.type_of_service);
         Answer::Now(self.address(connection))
@@ -214,8 +230,8 @@ impl Card for Pseudowires {
         let Some(ds0) = group.and_then(|group| group.digroup.media(endpoint)) else { return MediaReport::default() };
         let report = ds0.close(now, connection, &mut |connection, to, kind, octets| ports.send(connection, to, kind, octets));
         self.ports.close(connection);
-        if let Some(slot) = self.endpoints.get_mut(connection as usize) {
-            *slot = None;
+        if let (Some(slot), Some(half)) = (self.endpoints.get_mut(connection as usize), self.halves.get_mut(connection as usize)) {
+            (*slot, *half) = (None, None);
         }
         report
     }

@@ -7,7 +7,7 @@ use crate::proto::cac::share::{ToBank, ToHolder};
 use crate::proto::endpoint::{ConnectionId, Service};
 use crate::proto::mgcp::bulk::{Part, StateTypes};
 use crate::proto::mgcp::{Created, Refused, Restart};
-use crate::proto::trunk::{Defect, Facility, SpanIndex};
+use crate::proto::trunk::{Defect, Facility, MediaAddress, SpanIndex};
 use std::net::{IpAddr, SocketAddr};
 
 /// One protocol message inside a received frame.
@@ -116,6 +116,8 @@ pub enum Envelope {
         connection: ConnectionId,
         /// The first half.
         other: (EndpointIndex, ConnectionId),
+        /// Where that receives; port 0: on a card that moves no media.
+        at: MediaAddress,
     },
     /// To the owner of a connection that was made for a command which failed meanwhile: take it down.
     TakeDown {

@@ -18,7 +18,7 @@ use crate::proto::endpoint::{Announcement as Told, ConnectionId, ConnectionSlot,
 use crate::proto::mgcp::create::{self, Begun, Half};
 use crate::proto::mgcp::{self, CreatePlan, Created, Outcome, Refused, delete};
 use crate::proto::transaction::history;
-use crate::proto::trunk::{Cursor, Selection};
+use crate::proto::trunk::{Cursor, MediaAddress, Selection};
 
 /// Runs of endpoints of a selection looked at in one search.
 const SEARCH_RANGES: usize = 4096;
@@ -225,7 +225,8 @@ impl Core {
         match self.jobs.insert(joining) {
             Some(id) => {
                 let other = (first.endpoint, first.connection);
-                let join = Envelope::Join { job: id, endpoint: second.endpoint, connection: second.connection, other };
+                let at = first.media_address();
+                let join = Envelope::Join { job: id, endpoint: second.endpoint, connection: second.connection, other, at };
                 self.must_tell(turn, self.plan.owner(second.endpoint), join);
             }
             None => {
@@ -250,6 +251,7 @@ impl Core {
         let entity = self.parsed(turn, job.received.message, |core, turn, command| {
             Ok(create::joined(&mut core.calls, turn.now, slot, &plan, other, command))
         });
+        create::meet(&mut self.calls, turn.now, slot, second.media_address());
         self.note_entity(first.endpoint, entity.unwrap_or(false));
         let chosen = self.second_chosen(turn, job);
         let second = Some((second.endpoint, second.connection, chosen));
@@ -278,7 +280,7 @@ impl Core {
         (core, job): (CoreId, JobId),
         endpoint: EndpointIndex,
         id: ConnectionId,
-        other: (EndpointIndex, ConnectionId),
+        (other, at): ((EndpointIndex, ConnectionId), MediaAddress),
     ) {
         let slot = self.half(endpoint, id);
         let answer = match slot.and_then(|slot| self.calls.endpoints.connections.get_mut(slot)) {
@@ -290,6 +292,9 @@ impl Core {
             // A deletion, or the end of the line, has taken it meanwhile.
             None => Envelope::TryFailed { job, refused: mgcp::ABORTED },
         };
+        if let Some(slot) = slot {
+            create::meet(&mut self.calls, turn.now, slot, at);
+        }
         self.must_tell(turn, core, answer);
     }
 

@@ -406,7 +406,9 @@ impl Core {
             Envelope::TryFailed { job, refused } => self.handle_try_failed(turn, job, refused),
             Envelope::Made { job, created } => self.handle_made(turn, job, created),
             Envelope::Pair { job, message } => self.handle_pair(turn, from, job, message),
-            Envelope::Join { job, endpoint, connection, other } => self.handle_join(turn, (from, job), endpoint, connection, other),
+            Envelope::Join { job, endpoint, connection, other, at } => {
+                self.handle_join(turn, (from, job), endpoint, connection, (other, at));
+            }
             Envelope::TakeDown { endpoint, connection } => self.handle_take_down(turn, endpoint, connection),
             Envelope::Look { job, first, count, types } => {
                 self.handle_look(turn, (from, job), EndpointRange { first, count: count.into() }, types);

@@ -7,8 +7,8 @@ use super::media::mode;
 use super::table::Termination;
 use crate::proto::base::{EndpointIndex, HexId, Time};
 use crate::proto::endpoint::{Connection, ConnectionSlot, LocalMedia, Remote};
-use crate::proto::mgcp::create::{Half, media};
-use crate::proto::trunk::Answer;
+use crate::proto::mgcp::create::{Half, media, meet};
+use crate::proto::trunk::{Answer, MediaAddress};
 
 impl Gateway {
     /// Puts the media of a context in order after a termination came or went.
@@ -45,11 +45,14 @@ impl Gateway {
         };
         self.see(far, own);
         self.see(own, far);
-        if !self.open_half(now, far) || !self.open_half(now, own) {
+        let opened = self.open_half(now, far).and_then(|at| Some((at, self.open_half(now, own)?)));
+        let Some((far_at, own_at)) = opened else {
             self.end_half(now, far);
             self.end_half(now, own);
             return Err(NO_RESOURCES);
-        }
+        };
+        meet(&mut self.calls, now, far, own_at);
+        meet(&mut self.calls, now, own, far_at);
         if let Some(row) = self.tables.row_mut(Termination::Physical(other)) {
             row.pair = Some((far, own));
         }
@@ -75,10 +78,15 @@ impl Gateway {
         }
     }
 
-    fn open_half(&mut self, now: Time, slot: ConnectionSlot) -> bool {
-        let Some(connection) = self.calls.endpoints.connections.get(slot).copied() else { return false };
-        // Inside the gateway there is no address to wait for.
-        !matches!(self.calls.card.open(now, connection.endpoint, slot, &media(&connection, Half::Whole)), Answer::Refused(_))
+    /// Where it receives.
+    fn open_half(&mut self, now: Time, slot: ConnectionSlot) -> Option<MediaAddress> {
+        let connection = self.calls.endpoints.connections.get(slot).copied()?;
+        match self.calls.card.open(now, connection.endpoint, slot, &media(&connection, Half::Whole)) {
+            Answer::Now(at) => Some(at),
+            // A card that takes its time is a simulated one, which moves no media.
+            Answer::Later => Some(MediaAddress { address: connection.local.address, port: 0 }),
+            Answer::Refused(_) => None,
+        }
     }
 
     fn end_half(&mut self, now: Time, slot: ConnectionSlot) {

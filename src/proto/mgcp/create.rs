@@ -211,6 +211,18 @@ pub fn joined(
     plan.request.as_ref().is_some_and(|request| request::apply(calls, now, plan.endpoint, request, command, current))
 }
 
+/// The other half of a pair receives there: the card is told, if it moves media. It keeps the address, as later orders do without.
+pub fn meet(calls: &mut Calls, now: Time, slot: ConnectionSlot, other: MediaAddress) {
+    if other.port == 0 {
+        return;
+    }
+    if let Some(connection) = calls.endpoints.connections.get(slot).copied() {
+        let media = Media { remote: Some((other.address, other.port).into()), ..media(&connection, Half::First) };
+        // A refusal leaves the pair without a voice; it has no cause while both halves are open.
+        calls.card.modify(now, connection.endpoint, slot, &media);
+    }
+}
+
 /// What the card is to do for `connection`.
 pub fn media(connection: &Connection, half: Half) -> Media {
     let local = &connection.local;

@@ -31,7 +31,7 @@ use crate::proto::codec::sdp::Media;
 use crate::proto::endpoint::{Announcement, Connection, ConnectionId, ConnectionSlot, Encodings, Endpoint, Endpoints, LocalMedia, Options};
 use crate::proto::package::{ChannelKind, PackageId, find_package};
 use crate::proto::plan::{Manners, Plan, Settings};
-use crate::proto::trunk::{Card, MediaReport};
+use crate::proto::trunk::{Card, MediaAddress, MediaReport};
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -303,6 +303,13 @@ pub struct Created {
     pub connection: ConnectionId,
     /// Its local description.
     pub local: LocalMedia,
+}
+
+impl Created {
+    /// Where it receives.
+    pub fn media_address(&self) -> MediaAddress {
+        MediaAddress { address: self.local.address, port: self.local.port }
+    }
 }
 
 /// Whether a response with `code` may be seen before the restart (G-RST-03).

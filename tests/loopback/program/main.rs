@@ -22,6 +22,7 @@ mod operator;
 mod outage;
 #[path = "../pair.rs"]
 mod pair;
+mod real_trunks;
 mod reload;
 mod repeats;
 mod stall;

@@ -1,0 +1,182 @@
+//! Spans in pseudowires, with `tollgate far-end` on the other side: alarms, signalling, and calls that carry a tone.
+
+use super::agent::{Agent, Message};
+use super::gateway::{Gateway, PROGRAM, SOON, Tuning, eventually};
+use serde_json::Value;
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// Where the first span of the gateway is, and its far end.
+fn wires(tuning: &Tuning) -> (SocketAddr, SocketAddr) {
+    ((tuning.addresses.gateway().ip(), 50_000).into(), (tuning.addresses.agent().ip(), 51_000).into())
+}
+
+/// Two T1s in pseudowires; `more` is set in their table.
+fn tuning(more: &[(&str, &str)]) -> Tuning {
+    let tuning = Tuning::new();
+    let (local, peer) = wires(&tuning);
+    let media = format!("{:?}", tuning.addresses.gateway().ip().to_string());
+    let tuning = tuning
+        .set("span.0.kind", "\"t1\"")
+        .set("span.0.unit", "\"1-2\"")
+        .set("span.0.card", "\"cesopsn\"")
+        .set("span.0.local", &format!("{:?}", local.to_string()))
+        .set("span.0.peer", &format!("{:?}", peer.to_string()))
+        .set("cards.cesopsn.media_address", &media)
+        .set("timers.alarm_declare", "\"2s\"")
+        .set("timers.alarm_clear", "\"1s\"");
+    more.iter().fold(tuning, |tuning, (key, value)| tuning.set(&format!("span.0.{key}"), value))
+}
+
+/// The far end of the T1 of this number, for so many seconds.
+struct FarEnd(Option<Child>);
+
+impl FarEnd {
+    fn start(tuning: &Tuning, unit: u16, duration: &str, more: &[&str]) -> FarEnd {
+        let (mut local, mut peer) = wires(tuning);
+        local.set_port(local.port() + unit - 1);
+        peer.set_port(peer.port() + unit - 1);
+        let mut command = Command::new(PROGRAM);
+        command.args(["far-end", "--json", "--listen", &peer.to_string(), "--peer", &local.to_string(), "--duration", duration]);
+        FarEnd(Some(command.args(more).stdout(Stdio::piped()).spawn().unwrap()))
+    }
+
+    /// Waits for its end; what it measured.
+    fn report(mut self) -> Value {
+        let output = self.0.take().unwrap().wait_with_output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+}
+
+impl Drop for FarEnd {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.0.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn channel(report: &Value, number: u8) -> &Value {
+    let channels = report["channels"].as_array().unwrap();
+    channels.iter().find(|channel| channel["channel"] == number).unwrap_or_else(|| panic!("no channel {number}: {report}"))
+}
+
+fn told(message: &Message) -> (&str, &str, &str) {
+    let reason = message.get("E").and_then(|reason| reason.split(' ').next()).unwrap_or("");
+    (message.name.strip_suffix("@tgw.example.net").unwrap(), message.get("RM").unwrap(), reason)
+}
+
+/// Must hold 4: a far end that is not there, comes, and stops.
+#[test]
+fn a_far_end_that_stops_is_an_alarm_and_one_that_comes_ends_it() {
+    let gateway = Gateway::start(tuning(&[("unit", "1"), ("rtp", "97")]));
+    let mut agent = Agent::of(&gateway);
+    assert_eq!(told(&agent.expect("RSIP", SOON)), ("ds/ds1-1/*", "forced", "902"));
+    agent.mail.clear();
+    let far = FarEnd::start(&gateway.tuning, 1, "4", &["--rtp", "97"]);
+    assert_eq!(told(&agent.expect("RSIP", SOON)).1, "restart");
+    let page = gateway.show(&["span", "ds/ds1-1"])["span"].clone();
+    assert_eq!((&page["card"], &page["circuit"]["state"], &page["defects"]), (&"cesopsn".into(), &"normal".into(), &Value::Array(vec![])));
+    assert!(page["circuit"]["received"].as_u64().unwrap() > 500 && page["circuit"]["malformed"] == 0, "{page}");
+    agent.mail.clear();
+    let report = far.report();
+    assert_eq!(report["alarms"]["rai"], false, "{report}");
+    assert_eq!(told(&agent.expect("RSIP", SOON)), ("ds/ds1-1/*", "forced", "902"));
+    let alarms = gateway.rows(&["alarms"]);
+    assert_eq!((alarms.len(), &alarms[0]["what"]), (1, &"packet-loss".into()), "{alarms:?}");
+    gateway.assert_sound();
+}
+
+/// Must hold 2: a seizure on the far end's bits is winked at, and its end is told to the agent.
+#[test]
+fn a_seizure_by_the_far_ends_bits_is_winked_at() {
+    let gateway = Gateway::start(tuning(&[("unit", "1"), ("signalling", "\"mf-wink\"")]));
+    let mut agent = Agent::of(&gateway);
+    let far = FarEnd::start(&gateway.tuning, 1, "7", &["--cas", "--seize", "5"]);
+    eventually("the far end seizes", SOON, || {
+        let rows = gateway.rows(&["endpoints", "ds/ds1-1/5"]);
+        (rows[0]["line"] == "awaits-digits").then_some(())
+    });
+    let response = agent.ask("RQNT", "ds/ds1-1/5", &["X: 1", "R: ms/rel(n)"]);
+    assert!(response.code.is_some_and(|code| code < 500), "{response:?}");
+    let report = far.report();
+    let hooks = channel(&report, 5)["hooks"].as_array().unwrap().clone();
+    let at = |place: usize| hooks[place][0].as_i64().unwrap();
+    assert!(hooks.len() == 2 && hooks[0][1] == "off" && (150..250).contains(&(at(1) - at(0))), "one wink of 200 ms: {hooks:?}");
+    assert!(channel(&report, 6)["hooks"].as_array().unwrap().is_empty());
+    gateway.assert_sound();
+}
+
+/// The description in a response.
+fn description(response: &Message) -> String {
+    let from = response.lines.iter().position(|line| line.starts_with("v=")).unwrap_or_else(|| panic!("no description: {response:?}"));
+    response.lines[from..].join("\r\n")
+}
+
+/// Connects two channels by two connections; the options of both.
+fn connect(agent: &mut Agent, from: &str, to: &str, options: &str) {
+    let first = agent.ask("CRCX", from, &["C: A1", options, "M: recvonly"]);
+    assert_eq!(first.code, Some(200), "{first:?}");
+    let second = agent.ask("CRCX", to, &["C: A1", options, "M: sendrecv", "", &description(&first)]);
+    assert_eq!(second.code, Some(200), "{second:?}");
+    let id = format!("I: {}", first.get("I").unwrap());
+    let changed = agent.ask("MDCX", from, &["C: A1", &id, "M: sendrecv", "", &description(&second)]);
+    assert_eq!(changed.code, Some(200), "{changed:?}");
+}
+
+/// Must hold 1: from one T1 to the other by RTP and back, a tone keeps its level and a pattern its bits.
+#[test]
+fn calls_between_two_t1s_carry_a_tone_both_ways() {
+    let gateway = Gateway::start(tuning(&[]));
+    let mut agent = Agent::of(&gateway);
+    let first = FarEnd::start(&gateway.tuning, 1, "9", &["--ppm", "20", "--tone", "1", "--tone", "3"]);
+    let second = FarEnd::start(&gateway.tuning, 2, "10", &["--loop", "1", "--tone", "4"]);
+    let both = || {
+        let up = gateway.rows(&["spans", "--state", "up"]);
+        let normal = |unit| gateway.show(&["span", unit])["span"]["circuit"]["state"] == "normal";
+        (up.len() == 2 && normal("ds/ds1-1") && normal("ds/ds1-2")).then_some(())
+    };
+    eventually("both far ends are there", SOON, both);
+    // Over RTP, and inside the gateway with one command.
+    connect(&mut agent, "ds/ds1-1/1", "ds/ds1-2/1", "L: p:20, a:PCMU");
+    let pair = agent.ask("CRCX", "ds/ds1-1/3", &["C: A3", "M: sendrecv", "Z2: ds/ds1-2/4@tgw.example.net"]);
+    assert_eq!(pair.code, Some(200), "{pair:?}");
+    let (first, second) = (first.report(), second.report());
+    let near = |channel: &Value| channel["tone_dbm0"].as_f64().is_some_and(|level| (level + 10.0).abs() < 0.2);
+    assert!(near(channel(&first, 1)), "through RTP, the loop, and back: {first}");
+    assert!(near(channel(&first, 3)) && near(channel(&second, 4)), "inside the gateway: {first} {second}");
+    for connection in gateway.rows(&["connections"]) {
+        assert!(connection["packets_sent"].as_u64().unwrap() > 50 && connection["packets_received"].as_u64().unwrap() > 50, "{connection}");
+    }
+    gateway.assert_sound();
+}
+
+#[test]
+fn without_a_port_left_a_connection_is_refused_with_403() {
+    let tuning = tuning(&[("unit", "1")]).set("cards.cesopsn.media_ports", "\"20000-20003\"").set("timers.alarm_declare", "\"10s\"");
+    let gateway = Gateway::start(tuning);
+    let mut agent = Agent::of(&gateway);
+    let create = |agent: &mut Agent, channel: u8| agent.ask("CRCX", &format!("ds/ds1-1/{channel}"), &["C: A1", "M: recvonly"]);
+    let first = create(&mut agent, 1);
+    assert_eq!((first.code, create(&mut agent, 2).code, create(&mut agent, 3).code), (Some(200), Some(200), Some(403)));
+    let id = format!("I: {}", first.get("I").unwrap());
+    assert_eq!(agent.ask("DLCX", "ds/ds1-1/1", &["C: A1", &id]).code, Some(250));
+    assert_eq!(create(&mut agent, 3).code, Some(200));
+    let said: SocketAddr = (gateway.tuning.addresses.gateway().ip(), 20_000).into();
+    assert!(std::net::UdpSocket::bind(said).is_err(), "the port is held");
+}
+
+/// How soon after the far end stopped the alarm may be told at the earliest.
+#[test]
+fn a_far_end_that_pauses_for_less_than_the_integration_is_no_alarm() {
+    let gateway = Gateway::start(tuning(&[("unit", "1")]));
+    let mut agent = Agent::of(&gateway);
+    drop(FarEnd::start(&gateway.tuning, 1, "1", &[]).report());
+    agent.mail.clear();
+    drop(FarEnd::start(&gateway.tuning, 1, "1.5", &[]).report());
+    agent.listen(Duration::from_millis(200));
+    assert_eq!(agent.commands("RSIP"), [], "{:?}", gateway.show(&["span", "ds/ds1-1"]));
+}
