@@ -5,7 +5,7 @@ use crate::proto::base::{EndpointIndex, Time};
 use crate::proto::package::EventId;
 use crate::proto::trunk::circuit::CircuitView;
 use crate::proto::trunk::{
-    Answer, Card, CardFault, CardOrder, Facility, Hook, Indication, LineOrder, Media, MediaAddress, MediaReport, SimCard,
+    Answer, Card, CardFault, CardOrder, Facility, Hook, Indication, LineOrder, Media, MediaAddress, MediaReport, SimCard, Sounds,
 };
 
 /// Both kinds of card.
@@ -66,6 +66,10 @@ impl Card for Mixed {
 
     fn stop_signal(&mut self, now: Time, endpoint: EndpointIndex, connection: Option<u32>, signal: EventId) {
         self.of_mut(endpoint).stop_signal(now, endpoint, connection, signal);
+    }
+
+    fn listen_for(&mut self, now: Time, endpoint: EndpointIndex, sounds: Sounds) {
+        self.of_mut(endpoint).listen_for(now, endpoint, sounds);
     }
 
     fn check_event(&self, endpoint: EndpointIndex, event: EventId) -> Result<(), CardFault> {

@@ -14,7 +14,9 @@ use crate::host::transport::burst::Burst;
 use crate::proto::base::{EndpointIndex, EndpointRange, Rng, Time};
 use crate::proto::package::EventId;
 use crate::proto::trunk::circuit::{CircuitView, Digroup, DigroupSettings};
-use crate::proto::trunk::{Answer, Card, CardFault, CardOrder, Facility, Hook, Indication, LineOrder, Media, MediaAddress, MediaReport};
+use crate::proto::trunk::{
+    Answer, Card, CardFault, CardOrder, Facility, Hook, Indication, LineOrder, Media, MediaAddress, MediaReport, Sounds,
+};
 use crate::proto::voice::Ds0;
 use anyhow::{Context, Result, anyhow};
 use std::collections::VecDeque;
@@ -245,11 +247,31 @@ impl Card for Pseudowires {
         }
     }
 
-    fn start_signal(&mut self, _: Time, _: EndpointIndex, _: Option<u32>, _: EventId, _: &[u8]) -> Result<(), CardFault> {
-        Err(CardFault::Broken)
+    fn start_signal(
+        &mut self,
+        _: Time,
+        endpoint: EndpointIndex,
+        connection: Option<u32>,
+        signal: EventId,
+        parameters: &[u8],
+    ) -> Result<(), CardFault> {
+        let group = self.place(endpoint).and_then(|place| self.groups.get_mut(place));
+        let media = group.and_then(|group| group.digroup.media(endpoint)).ok_or(CardFault::Broken)?;
+        media.start_signal(connection, signal, parameters)
     }
 
-    fn stop_signal(&mut self, _: Time, _: EndpointIndex, _: Option<u32>, _: EventId) {}
+    fn stop_signal(&mut self, _: Time, endpoint: EndpointIndex, connection: Option<u32>, signal: EventId) {
+        let group = self.place(endpoint).and_then(|place| self.groups.get_mut(place));
+        if let Some(media) = group.and_then(|group| group.digroup.media(endpoint)) {
+            media.stop_signal(connection, signal);
+        }
+    }
+
+    fn listen_for(&mut self, _: Time, endpoint: EndpointIndex, sounds: Sounds) {
+        if let Some(group) = self.place(endpoint).and_then(|place| self.groups.get_mut(place)) {
+            group.digroup.listen_for(endpoint, sounds);
+        }
+    }
 
     fn order_line(&mut self, now: Time, endpoint: EndpointIndex, order: &LineOrder) {
         if let Some(group) = self.place(endpoint).and_then(|place| self.groups.get_mut(place)) {

@@ -12,7 +12,7 @@ use crate::proto::timer::TimerWheel;
 use crate::proto::trunk::circuit::CircuitView;
 use crate::proto::trunk::{
     Answer, Card, CardFault, CardOrder, DigitKind, EventText, Facility, Hook, Indication, LineInput, LineOrder, Media, MediaAddress,
-    MediaReport, Seizer,
+    MediaReport, Seizer, Sounds,
 };
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -265,6 +265,10 @@ impl Card for Lines {
 
     fn report(&self, now: Time, connection: u32) -> MediaReport {
         self.card.report(now, connection)
+    }
+
+    fn listen_for(&mut self, now: Time, endpoint: EndpointIndex, sounds: Sounds) {
+        self.card.listen_for(now, endpoint, sounds);
     }
 
     fn check_event(&self, endpoint: EndpointIndex, event: EventId) -> Result<(), CardFault> {

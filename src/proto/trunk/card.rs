@@ -4,7 +4,7 @@
 //! the line. Every order may be answered at once or later by an [`Indication`]; a connection is named by the slot of its core.
 
 use super::circuit::CircuitView;
-use super::{Defect, Facility};
+use super::{Defect, Facility, Sounds};
 use crate::proto::base::{EndpointIndex, Mode, Time};
 use crate::proto::package::EventId;
 use crate::proto::package::parameters::Digits;
@@ -39,6 +39,10 @@ pub trait Card {
 
     /// Ends a signal that lasts: it timed out, is not wanted any more, or is turned off. It may have ended already.
     fn stop_signal(&mut self, now: Time, endpoint: EndpointIndex, connection: Option<u32>, signal: EventId);
+
+    /// What somebody waits for on `endpoint` and its connections from now on. What is not listened for need not be indicated; a card whose
+    /// sounds cost nothing may indicate all.
+    fn listen_for(&mut self, _: Time, _: EndpointIndex, _: Sounds) {}
 
     /// Whether `event` can be asked for in the present state of the line (EVT-05).
     fn check_event(&self, _: EndpointIndex, _: EventId) -> Result<(), CardFault> {

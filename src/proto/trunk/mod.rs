@@ -12,6 +12,7 @@ pub mod placement;
 mod reader;
 pub mod selection;
 pub mod simulated;
+mod sounds;
 pub(crate) mod text;
 pub mod topology;
 
@@ -23,4 +24,5 @@ pub use card::{
 pub use performance::{Counts, Performance, Signal, Violations};
 pub use selection::{Cursor, NameError, Selection};
 pub use simulated::{SimCard, SimulatedPlan};
+pub use sounds::Sounds;
 pub use topology::{Facility, FacilityKind, FacilityPlan, SpanIndex, T3Index, Topology};

@@ -1,6 +1,7 @@
 //! The media of one DS0: orders, packets, octets of the circuit.
 
 use super::circuit::Circuit;
+use super::detect::SingleTones;
 use super::ears::Ears;
 use super::event::{Counted, Event, Events, Wanted};
 use super::leg::{Arrival, Leg};
@@ -199,16 +200,9 @@ impl Ds0 {
         self.plan();
     }
 
-    /// Somebody waits for these on the circuit, or in what the far end of a connection says.
-    pub fn watch(&mut self, connection: Option<u32>, wanted: Wanted) {
-        match connection {
-            None => self.wanted = wanted,
-            Some(connection) => {
-                if let Some(leg) = self.leg_mut(connection) {
-                    leg.ears.listen(wanted.tones);
-                }
-            }
-        }
+    /// Somebody waits for these, and for nothing else.
+    pub fn watch(&mut self, wanted: Wanted) {
+        self.wanted = wanted;
         self.plan();
     }
 
@@ -249,7 +243,11 @@ impl Ds0 {
         if !relays {
             self.legs.iter_mut().take(self.open).for_each(|leg| leg.sender.drop_event());
         }
-        self.ears.listen(keys, self.listened == Some(DigitKind::Mf), self.wanted.tones);
+        // Who sends a check tone waits for one.
+        let tested = if self.signals.tests_continuity() { SingleTones::CHECK } else { SingleTones::NONE };
+        self.ears.listen(keys, self.listened == Some(DigitKind::Mf), self.wanted.tones.and(tested));
+        let far = self.wanted.far_tones;
+        self.legs.iter_mut().take(self.open).for_each(|leg| leg.ears.listen(far));
     }
 
     fn legs(&self) -> &[Leg] {

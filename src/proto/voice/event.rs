@@ -5,13 +5,15 @@ use super::playout::Played;
 use crate::proto::trunk::DigitKind;
 use std::collections::VecDeque;
 
-/// What somebody waits for on a circuit or a connection.
+/// What somebody waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Wanted {
-    /// Keys of telephones; only on the circuit.
+    /// Keys of telephones, on the circuit.
     pub keys: bool,
-    /// Single tones.
+    /// Single tones, on the circuit.
     pub tones: SingleTones,
+    /// Single tones in what the far ends of connections say.
+    pub far_tones: SingleTones,
 }
 
 /// What was heard, or has happened.

@@ -3,8 +3,8 @@
 
 use super::g711::Law;
 use super::tone::{Player, Score};
-use crate::proto::package::EventId;
 use crate::proto::package::parameters::Digits;
+use crate::proto::package::{EventId, PackageId};
 use crate::proto::trunk::DigitKind;
 
 /// The most signals on at once; one more takes the place of the last.
@@ -46,6 +46,12 @@ impl Signals {
 
     pub fn stop_sending(&mut self) {
         self.digits = None;
+    }
+
+    /// Whether a check tone is played.
+    pub fn tests_continuity(&self) -> bool {
+        let is_check = |signal: EventId| signal.package() == PackageId::T && matches!(signal.item().name, "co1" | "co2");
+        self.playing.iter().flatten().any(|(signal, _)| is_check(*signal))
     }
 
     /// Whether nothing is played.

@@ -70,11 +70,6 @@ impl Statistics {
         }
     }
 
-    /// The present source.
-    pub fn ssrc(&self) -> Option<u32> {
-        self.source.map(|source| source.ssrc)
-    }
-
     /// PL: never below zero (G-STA-04).
     pub fn lost(&self) -> u32 {
         let lost = self.lost_before + self.source.map_or(0, |source| source.lost());
@@ -170,7 +165,7 @@ mod tests {
         assert!(!at(&mut statistics, 0xffff, 1) && !at(&mut statistics, 1, 1));
         assert_eq!(statistics.lost(), 1);
         assert!(at(&mut statistics, 40_000, 2));
-        assert_eq!((statistics.lost(), statistics.packets, statistics.ssrc()), (1, 4, Some(2)));
+        assert_eq!((statistics.lost(), statistics.packets, statistics.block().unwrap().ssrc), (1, 4, 2));
     }
 
     /// G-STA-05: every other packet 20 ms late converges to a jitter of 20 ms.

@@ -5,6 +5,7 @@ use super::super::error::*;
 use super::super::table::Termination;
 use crate::proto::codec::h248::PackagedName;
 use crate::proto::package::{EventId, PackageId, SignalClass, find_item};
+use crate::proto::trunk::Sounds;
 
 /// A package.
 pub struct Package {
@@ -273,6 +274,20 @@ pub fn seen(how: Seen) -> Option<EventRef> {
         let item = facts.events.iter().position(|event| event.seen == how)?;
         Some(EventRef { package: package as u8, item: item as u8 })
     })
+}
+
+/// The sounds that must be listened for, so that what `name` means is seen.
+pub fn sounds(name: &PackagedName<'_>) -> Sounds {
+    let events = PACKAGES
+        .iter()
+        .enumerate()
+        .flat_map(|(package, facts)| (0..facts.events.len()).map(move |item| EventRef { package: package as u8, item: item as u8 }));
+    let sound = |event: EventRef| match event.event().seen {
+        Seen::Card(package, item) => find_item(package, item.as_bytes()).map_or(Sounds::NONE, Sounds::of),
+        Seen::DigitMap => Sounds::KEYS,
+        _ => Sounds::NONE,
+    };
+    events.filter(|event| event.is_meant(name)).map(sound).collect()
 }
 
 /// What `event` of the card is.

@@ -31,7 +31,7 @@ use crate::proto::base::{Counter, EndpointIndex, Time};
 use crate::proto::codec::h248::{Embedded, Events};
 use crate::proto::endpoint::{Blob, Blobs, ConnectionSlot};
 use crate::proto::package::EventId;
-use crate::proto::trunk::EventText;
+use crate::proto::trunk::{EventText, Sounds};
 use catalogue::{EventRef, Seen};
 use watch::{LIST_MAX, Observed, WatchSlot, Which};
 
@@ -83,6 +83,9 @@ impl Gateway {
         self.forget_maps(termination);
         let Some(slot) = self.watch_slot(termination) else { return };
         self.silence(now, slot);
+        if let Termination::Physical(endpoint) = termination {
+            self.calls.card.listen_for(now, endpoint, Sounds::NONE);
+        }
         if let Some(watch) = self.events.get_mut(slot) {
             let mut blobs = [watch.events, watch.buffer, watch.dial.map];
             blobs.iter_mut().for_each(|blob| self.calls.endpoints.blobs.free(blob));

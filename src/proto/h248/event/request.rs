@@ -179,6 +179,10 @@ impl Gateway {
             }
             self.begin_dial(now, slot, &events.events);
         }
+        if let Termination::Physical(endpoint) = termination {
+            let sounds = events.events.iter().flatten().map(|spec| catalogue::sounds(&spec.name)).collect();
+            self.calls.card.listen_for(now, endpoint, sounds);
+        }
         if termination == Termination::Root {
             self.set_inactivity(now, &events.events);
         }

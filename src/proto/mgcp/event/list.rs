@@ -7,7 +7,8 @@ use crate::proto::codec::mgcp::{
     Action, ActionSet, ConnectionRef, Embedded, Event, EventList, EventName, ListKind, PackageRef, ParameterList, SymbolSet, Writer,
 };
 use crate::proto::endpoint::{Blob, Blobs, ConnectionId};
-use crate::proto::package::{ChannelKind, EventId, PackageId, default_package, find_item, find_package};
+use crate::proto::package::{ChannelKind, EventId, PackageId, default_package, find_item, find_package, packages};
+use crate::proto::trunk::Sounds;
 
 /// The longest list that is kept, in bytes of its canonical form.
 pub const LIST_MAX: usize = 4096;
@@ -90,6 +91,19 @@ pub fn meaning<'a>(event: &Event<'a>, kind: ChannelKind) -> Result<Meaning<'a>, 
 }
 
 impl Meaning<'_> {
+    /// The sounds of what is meant on a channel of this kind.
+    fn sounds(&self, kind: ChannelKind) -> Sounds {
+        match *self {
+            Meaning::One(event) => Sounds::of(event),
+            Meaning::Keys(PackageId::D, _) => Sounds::KEYS,
+            Meaning::Keys(..) => Sounds::NONE,
+            Meaning::All(_) | Meaning::Named(_) => {
+                let all = packages(kind).iter().flat_map(|package| package.items());
+                all.filter(|event| self.has(*event)).map(Sounds::of).collect()
+            }
+        }
+    }
+
     /// Whether `event` is meant.
     pub fn has(&self, event: EventId) -> bool {
         match *self {
@@ -99,6 +113,11 @@ impl Meaning<'_> {
             Meaning::Named(name) => event.item().name.as_bytes().eq_ignore_ascii_case(name),
         }
     }
+}
+
+/// The sounds that must be listened for, so that what is in `list` is seen.
+pub fn sounds(list: EventList<'_>, kind: ChannelKind) -> Sounds {
+    list.iter().filter_map(|event| meaning(&event, kind).ok()).map(|meaning| meaning.sounds(kind)).collect()
 }
 
 /// Where an event of a kept list is asked for.

@@ -29,7 +29,7 @@ use crate::proto::codec::mgcp::{ActionSet, Embedded, EventList, ListKind, Writer
 use crate::proto::endpoint::{Blob, Blobs, ConnectionId, ConnectionSlot, EntityId};
 use crate::proto::mgcp::{self, Calls, Refused};
 use crate::proto::package::{ChannelKind, EventId, PackageId, find_item};
-use crate::proto::trunk::EventText;
+use crate::proto::trunk::{EventText, Sounds};
 use list::{Found, ROOM, Room};
 use watch::Which;
 
@@ -168,6 +168,9 @@ fn keep(calls: &mut Calls, slot: WatchSlot, which: List, list: Option<EventList<
     let list = list.filter(|list| !list.is_empty());
     if which != List::DigitMap {
         watch.ages.list(which as u8, list.is_some_and(|list| age::is_in(list, kind)));
+        if let Some(sounds) = watch.sounds.get_mut(which as usize) {
+            *sounds = list.map_or(Sounds::NONE, |list| list::sounds(list, kind));
+        }
     }
     let place = which.of_mut(watch);
     let Some(list) = list else { return };
@@ -187,9 +190,20 @@ fn install(calls: &mut Calls, now: Time, slot: WatchSlot, lists: &Lists<'_>, cur
         let stored = map.and_then(|map| calls.endpoints.blobs.store(map.as_bytes()));
         watch.digit_map = stored.unwrap_or(Blob::NONE);
     }
+    listen(calls, now, slot);
     dial::begin(calls, now, slot);
     age::schedule(calls, slot);
     signals::replace(calls, now, slot, lists.signals, current);
+}
+
+/// The card listens for what the lists wait for, and for nothing else.
+fn listen(calls: &mut Calls, now: Time, slot: WatchSlot) {
+    let Some(watch) = calls.watches.get_mut(slot) else { return };
+    let sounds = watch.sounds.into_iter().collect();
+    if watch.listening != sounds {
+        watch.listening = sounds;
+        calls.card.listen_for(now, watch.endpoint, sounds);
+    }
 }
 
 /// Something happened: on the line, on a connection, or to a signal.
@@ -501,6 +515,10 @@ pub fn silence(calls: &mut Calls, now: Time, endpoint: EndpointIndex) {
 pub fn reset(calls: &mut Calls, now: Time, endpoint: EndpointIndex) {
     let Some(slot) = calls.watch_slot(endpoint) else { return };
     signals::stop_all(calls, now, slot);
+    if let Some(watch) = calls.watches.get_mut(slot) {
+        watch.sounds = [Sounds::NONE; 3];
+    }
+    listen(calls, now, slot);
     if let Some(watch) = calls.watches.get_mut(slot) {
         for blob in [&mut watch.requested, &mut watch.detected, &mut watch.persistent, &mut watch.digit_map] {
             calls.endpoints.blobs.free(blob);

@@ -9,7 +9,7 @@ use crate::proto::base::{EndpointIndex, HexId, Queue, QueuePool, Time, Transacti
 use crate::proto::endpoint::{Blob, ConnectionId, EntityId};
 use crate::proto::package::EventId;
 use crate::proto::timer::{Expired, TimerWheel};
-use crate::proto::trunk::EventText;
+use crate::proto::trunk::{EventText, Sounds};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -168,6 +168,10 @@ pub struct Watch {
     pub digit_timer: Time,
     /// Who asks for G/ld, and when it is due.
     pub ages: Ages,
+    /// The sounds each list waits for, and what the card listens for.
+    pub sounds: [Sounds; 3],
+    /// See `sounds`.
+    pub listening: Sounds,
     /// Signals, in the order in which they were asked for.
     pub signals: [Option<Signal>; SIGNALS_MAX],
     /// The member of the signal list that is being played.
@@ -345,6 +349,8 @@ impl Watches {
             overflowed: false,
             digit_timer: Time::NEVER,
             ages: Ages::NOBODY,
+            sounds: [Sounds::NONE; 3],
+            listening: Sounds::NONE,
             signals: [None; SIGNALS_MAX],
             member: None,
             notifies: [0; NOTIFIES_MAX],

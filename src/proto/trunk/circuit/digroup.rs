@@ -1,8 +1,9 @@
 //! A circuit with its channels: octets to and from the media of each DS0, bits to and from its signalling, alarms to indications.
 
+use super::sounds;
 use super::{Alarms, Channels, Circuit, CircuitSettings, CircuitView, Coding, Wire};
 use crate::proto::base::{EndpointIndex, Time};
-use crate::proto::trunk::{Defect, DigitKind, Facility, Indication, LineInput, LineOrder, Media, MediaReport};
+use crate::proto::trunk::{Defect, DigitKind, Facility, Indication, LineInput, LineOrder, Media, MediaReport, Sounds};
 use crate::proto::voice::{self, Ds0, Kind};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -102,6 +103,13 @@ impl Digroup {
         self.media(endpoint).is_some_and(|ds0| ds0.open(now, connection, media, seed))
     }
 
+    /// What somebody waits for on a channel.
+    pub fn listen_for(&mut self, endpoint: EndpointIndex, sounds: Sounds) {
+        if let Some(media) = self.media(endpoint) {
+            media.watch(sounds::wanted(sounds));
+        }
+    }
+
     /// What a connection has counted so far.
     pub fn report(&self, endpoint: EndpointIndex, connection: u32) -> MediaReport {
         let media = self.slots.iter().find(|slot| slot.endpoint == Some(endpoint)).and_then(|slot| slot.media.as_ref());
@@ -128,17 +136,28 @@ impl Digroup {
 
     /// An order to the line of `endpoint`.
     pub fn order_line(&mut self, now: Time, endpoint: EndpointIndex, order: &LineOrder, out: &mut VecDeque<Indication>) {
-        let Some(wire) = self.slots.iter_mut().find(|slot| slot.endpoint == Some(endpoint)).and_then(|slot| slot.wire.as_mut()) else {
-            return;
-        };
+        let slot = self.slots.iter_mut().find(|slot| slot.endpoint == Some(endpoint));
+        let Some(Slot { wire: Some(wire), media, .. }) = slot else { return };
         match *order {
             LineOrder::Show(state) => wire.show(state),
             LineOrder::Send(DigitKind::Pulse, digits) => wire.send(now, digits),
-            LineOrder::Send(..) => {
-                out.push_back(Indication::Line { endpoint, input: LineInput::Sent { failed: true }, at: now });
+            LineOrder::Send(kind, digits) => {
+                if !media.as_mut().is_some_and(|media| media.send_digits(kind, digits)) {
+                    out.push_back(Indication::Line { endpoint, input: LineInput::Sent { failed: true }, at: now });
+                }
             }
-            LineOrder::StopSending => wire.stop_sending(),
-            LineOrder::Listen(kind) => wire.listen(kind == Some(DigitKind::Pulse)),
+            LineOrder::StopSending => {
+                wire.stop_sending();
+                if let Some(media) = media {
+                    media.stop_sending();
+                }
+            }
+            LineOrder::Listen(kind) => {
+                wire.listen(kind == Some(DigitKind::Pulse));
+                if let Some(media) = media {
+                    media.listen(kind.filter(|kind| *kind != DigitKind::Pulse));
+                }
+            }
         }
     }
 }
@@ -163,9 +182,14 @@ impl Period<'_> {
 
 impl Channels for Period<'_> {
     fn exchange(&mut self, channel: u8, came: &[u8], _: bool, send: &mut [u8]) {
-        let Some(ds0) = self.slots.get_mut(usize::from(channel)).and_then(|slot| slot.media.as_mut()) else { return };
+        let Some(Slot { endpoint: Some(endpoint), media: Some(ds0), .. }) = self.slots.get_mut(usize::from(channel)) else { return };
         send.copy_from_slice(came);
         ds0.exchange(self.now, send, &mut |connection, to, kind, octets| (self.packets)(connection, to, kind, octets));
+        while let Some(event) = ds0.poll() {
+            if let Some(indication) = sounds::indication(self.now, *endpoint, event, ds0) {
+                self.out.push_back(indication);
+            }
+        }
     }
 
     fn take_bits(&mut self, channel: u8, bits: u8) {

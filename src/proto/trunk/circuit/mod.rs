@@ -9,6 +9,7 @@
 //! M = 10 (RDI) that the far end's trunk is bad, as a T1 terminal answers AIS by RAI.
 
 pub mod digroup;
+mod sounds;
 pub mod wire;
 
 pub use digroup::{Digroup, DigroupSettings};

@@ -44,6 +44,8 @@ pub struct SingleTones(u8);
 impl SingleTones {
     /// None.
     pub const NONE: SingleTones = SingleTones(0);
+    /// Those of continuity tests.
+    pub const CHECK: SingleTones = SingleTones::NONE.with(SingleTone::Co1).with(SingleTone::Co2);
 
     /// These and `tone`.
     #[must_use]

@@ -229,7 +229,7 @@ fn single_tones_are_told_by_their_frequency() {
             (1500.0, None),
         ] {
             let mut ds0 = Ds0::new(Settings { law, ..Settings::default() });
-            ds0.watch(None, Wanted { tones, ..Wanted::default() });
+            ds0.watch(Wanted { tones, ..Wanted::default() });
             let mut source = sine(law, hz, -15.0);
             let told = put(&mut ds0, (0..2_400).map(&mut source).chain([law.idle(); 800]));
             let told: Vec<_> = told.iter().map(|(_, event)| *event).collect();
@@ -333,8 +333,8 @@ fn loops_of_the_network_side() {
 #[test]
 fn tones_from_the_far_end_are_heard_on_the_connection() {
     let mut world = world::World::new(5, world::Network::default(), [Settings::default(); 2], [media(Mode::SendRecv, 0); 2], 0);
-    let tones = SingleTones::NONE.with(SingleTone::Co1);
-    world.sides[1].ds0.watch(Some(0), Wanted { tones, ..Wanted::default() });
+    let far_tones = SingleTones::NONE.with(SingleTone::Co1);
+    world.sides[1].ds0.watch(Wanted { far_tones, ..Wanted::default() });
     world.feed(0, sine(Law::Mu, 2010.0, -12.0));
     world.run(500);
     world.feed(0, |_| 0xff);

@@ -90,7 +90,8 @@ impl Score {
             (PackageId::G, "cg") => steady(&REORDER),
             (PackageId::G, "it") => steady(&INTERCEPT),
             (PackageId::G, "pt") => Some(Score::Steady(Part::two(440.0, 620.0, -18.0, 0))),
-            (PackageId::G, "rt" | "rbk") => steady(&RINGBACK),
+            (PackageId::G, "rt") => steady(&RINGBACK),
+            (PackageId::CG, name) => Score::of_country(name),
             (PackageId::D, "DO") => Some(Score::Key(named_key(parameters)?, 0)),
             (PackageId::D, "DD") => Some(Score::Key(named_key(parameters)?, 0)),
             (_, "bz") => steady(&BUSY),
@@ -101,6 +102,27 @@ impl Score {
         }
     }
 }
+
+impl Score {
+    /// The tones that H.248 names, with the frequencies of North America (E.5 leaves them to provisioning).
+    fn of_country(name: &str) -> Option<Score> {
+        match name {
+            "dt" => Some(Score::Steady(Part::two(350.0, 440.0, -13.0, 0))),
+            "rt" => Some(Score::Parts(&RINGBACK, true)),
+            "bt" => Some(Score::Parts(&BUSY, true)),
+            "ct" => Some(Score::Parts(&REORDER, true)),
+            "sit" => information(3).map(|parts| Score::Parts(parts, false)),
+            "wt" => Some(Score::Parts(&WARNING, true)),
+            "cw" => Some(Score::Parts(&WAITING, true)),
+            _ => None,
+        }
+    }
+}
+
+/// 1400 Hz for half a second every 15 s: the conversation is recorded.
+const WARNING: [Part; 2] = [Part::one(1400.0, -19.0, 500), Part::silence(14_500)];
+/// 440 Hz for 0.3 s every 10 s.
+const WAITING: [Part; 2] = [Part::one(440.0, -13.0, 300), Part::silence(9_700)];
 
 const BUSY: [Part; 2] = [Part::two(480.0, 620.0, -24.0, 500), Part::silence(500)];
 const REORDER: [Part; 2] = [Part::two(480.0, 620.0, -24.0, 250), Part::silence(250)];

@@ -1,0 +1,70 @@
+//! Sounds that somebody waits for: a card listens for nothing else.
+
+use crate::proto::package::{EventId, PackageId};
+
+/// A set of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Sounds(u16);
+
+impl Sounds {
+    /// None.
+    pub const NONE: Sounds = Sounds(0);
+    /// The keys of a telephone (D).
+    pub const KEYS: Sounds = Sounds(1);
+    /// T/co1.
+    pub const CO1: Sounds = Sounds(1 << 1);
+    /// T/co2.
+    pub const CO2: Sounds = Sounds(1 << 2);
+    /// T/om.
+    pub const OLD_MILLIWATT: Sounds = Sounds(1 << 3);
+    /// T/nm.
+    pub const NEW_MILLIWATT: Sounds = Sounds(1 << 4);
+    /// T/mm.
+    pub const NEWEST_MILLIWATT: Sounds = Sounds(1 << 5);
+    /// T/tl.
+    pub const TEST_LINE: Sounds = Sounds(1 << 6);
+    /// G/mt.
+    pub const MODEM: Sounds = Sounds(1 << 7);
+    /// G/ft.
+    pub const FAX: Sounds = Sounds(1 << 8);
+    /// R/co1, on the connections.
+    pub const FAR_CO1: Sounds = Sounds(1 << 9);
+    /// R/co2, on the connections.
+    pub const FAR_CO2: Sounds = Sounds(1 << 10);
+
+    /// What must be listened for, so that `event` is seen; nothing for one that is no sound.
+    pub fn of(event: EventId) -> Sounds {
+        match (event.package(), event.item().name) {
+            (PackageId::D, "T" | "oc" | "of") => Sounds::NONE,
+            (PackageId::D, _) => Sounds::KEYS,
+            (PackageId::T, "co1") => Sounds::CO1,
+            (PackageId::T, "co2") => Sounds::CO2,
+            (PackageId::T, "om") => Sounds::OLD_MILLIWATT,
+            (PackageId::T, "nm") => Sounds::NEW_MILLIWATT,
+            (PackageId::T, "mm") => Sounds::NEWEST_MILLIWATT,
+            (PackageId::T, "tl") => Sounds::TEST_LINE,
+            (PackageId::G, "mt") => Sounds::MODEM,
+            (PackageId::G, "ft") => Sounds::FAX,
+            (PackageId::R, "co1") => Sounds::FAR_CO1,
+            (PackageId::R, "co2") => Sounds::FAR_CO2,
+            _ => Sounds::NONE,
+        }
+    }
+
+    /// These and those.
+    #[must_use]
+    pub const fn and(self, others: Sounds) -> Sounds {
+        Sounds(self.0 | others.0)
+    }
+
+    /// Whether all of `others` are among them.
+    pub const fn has(self, others: Sounds) -> bool {
+        self.0 & others.0 == others.0
+    }
+}
+
+impl FromIterator<Sounds> for Sounds {
+    fn from_iter<I: IntoIterator<Item = Sounds>>(iter: I) -> Sounds {
+        iter.into_iter().fold(Sounds::NONE, Sounds::and)
+    }
+}
