@@ -200,7 +200,8 @@ register! {
         /// 5000. The kernel caps it at net.core.rmem_max (see tuning/check).
         receive_buffer: Bytes = (mib(4)) in kib(64)..=mib(1024); restart
         /// Frames of a core to receive into, a power of two. More than 256 cost 2 to 5 % in cache misses and win nothing. Beside them a core
-        /// has 1024 for datagrams that other cores work on, of which one core has half at the most, and 4096 for commands that wait.
+        /// has 1536 for datagrams that other cores work on (a `transport` core with three shards or more 3072), of which one core has half to a
+        /// quarter at the most, the less the more there are, and 4096 for commands that wait.
         receive_frames: u16 = 256 in 16..=32768; restart
         /// The longest datagram taken, in octets; a longer one is dropped and counted. RFC 3435 3.5.4 asks for 4000 at least.
         receive_frame_bytes: u32 = 4096 in 4096..=65536; restart

@@ -20,8 +20,12 @@ pub const RING_ENTRIES: usize = 1024;
 /// Commands that wait on a core at a time: for a card, another core, an announcement.
 pub const WAITING: u16 = 4096;
 /// Received frames of a core that may stay in hand, for messages other cores have or that wait for each other; those of
-/// `transport.receive_frames` are there beside them.
-const IN_HAND: u16 = 1024;
+/// `transport.receive_frames` are there beside them. Of two cores the other one has half of them at the most.
+const IN_HAND: u16 = 2 * IN_HAND_EACH;
+/// How many a shard has at the most of those of a `transport` core: what the ring to it has room for, beside other entries.
+const IN_HAND_EACH: u16 = (RING_ENTRIES * 3 / 4) as u16;
+/// As many cores as that can be behind and take nothing from each other.
+const SHARERS: u16 = crate::proto::core::SHARERS as u16;
 /// One entry is a cache line.
 const RING_ENTRY_BYTES: usize = 64;
 
@@ -342,10 +346,11 @@ pub fn send_slot_bytes(config: &Config) -> u32 {
 
 /// Received frames of a core that may stay in hand: of those lent to a network card no more than half.
 pub fn in_hand(config: &Config) -> u16 {
-    match config.transport.kind {
-        TransportKind::Xdp => IN_HAND.min(config.xdp.frames / 2),
-        _ => IN_HAND,
-    }
+    let frames = match config.cores.layout() {
+        Layout::Split { shard, .. } => IN_HAND_EACH * (1 + u16::from(shard).clamp(1, SHARERS)),
+        Layout::Both(_) => IN_HAND,
+    };
+    if config.transport.kind == TransportKind::Xdp { frames.min(config.xdp.frames / 2) } else { frames }
 }
 
 /// What a core shares with the card when its transport is AF_XDP, in octets: frames, and whole chunks for each send slot.
@@ -607,7 +612,8 @@ mod tests {
             let mut config = Config::default_embedded();
             (config.transport.kind, config.xdp.queues, config.cores.both) = (TransportKind::Xdp, queues, Auto::Fixed(2));
             let plan = plan(&config, &facts(&[0; 4])).unwrap();
-            [0, 1].map(|core| plan.cores[core].memory.frames - one.frames)
+            let in_hand = u64::from(in_hand(&Config::default_embedded()) - in_hand(&config)) * 4096;
+            [0, 1].map(|core| plan.cores[core].memory.frames + in_hand - one.frames)
         };
         assert_eq!(xdp(Auto::Auto), [3072 * 4096; 2]);
         assert_eq!(xdp(Auto::Fixed(1)), [3072 * 4096, 0]);

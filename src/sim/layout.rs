@@ -40,6 +40,14 @@ impl Layout {
         (first..self.cores()).map(CoreId).collect()
     }
 
+    /// Received frames that may stay in hand, as a gateway has them.
+    fn in_hand(self) -> u16 {
+        match self {
+            Layout::One | Layout::Two | Layout::Four | Layout::Split1 => 1536,
+            Layout::Split3 => 3072,
+        }
+    }
+
     /// The cores that receive datagrams.
     pub fn receivers(self) -> Vec<CoreId> {
         match self {
@@ -66,7 +74,7 @@ pub fn plan(layout: Layout, facilities: &[FacilityPlan]) -> Plan {
             blob_blocks: 4096,
             entities: 64,
             jobs: 256,
-            datagrams: 1024,
+            datagrams: layout.in_hand(),
             messages_per_datagram: 32,
             slice: 16,
             datagram: 4400,

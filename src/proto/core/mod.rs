@@ -44,6 +44,7 @@ mod verdicts;
 pub use admission::{AdmissionView, DenialView};
 pub use announce::Announcement;
 pub use envelope::{Envelope, JobId, Message, SINGLE};
+pub use in_hand::SHARERS;
 pub use lead::Administration;
 pub use lead_view::{FacilitiesView, HeldView, LossView, ShutdownView};
 pub use operator::{Answer, Ask, ConnectionView, CoreView, EndpointView, PeerView, Request, SpanView, StateFilter, TransactionsView};
