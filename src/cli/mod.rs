@@ -35,7 +35,7 @@ struct Cli {
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
     /// What is logged, such as "info" or "info,tollgate::host=debug"; else RUST_LOG, else the tuning file's log.level.
-    #[arg(long, global = true, value_name = "FILTER")]
+    #[arg(long, global = true, value_name = "FILTER", value_parser = log::filter)]
     log: Option<String>,
     #[command(subcommand)]
     verb: Verb,

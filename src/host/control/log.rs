@@ -30,6 +30,15 @@ pub fn start(given: Option<&str>, configured: &str) -> Result<()> {
     Ok(())
 }
 
+/// A filter as the command line gives it, looked at whatever it is used for.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn filter(text: &str) -> Result<String> {
+    EnvFilter::try_new(text)?;
+    Ok(text.to_owned())
+}
+
 /// Sets the level a tuning file asks for; false when the command line or RUST_LOG fixed it.
 ///
 /// # Errors

@@ -121,3 +121,12 @@ fn what_is_no_file_is_an_error_too() {
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("/nowhere/gateway.toml"), "{output:?}");
 }
+
+#[test]
+fn a_log_filter_that_is_none_is_an_error() {
+    for verb in [&["check", "gateway.toml"][..], &["run"]] {
+        let output = Command::new(PROGRAM).args(verb).args(["--log", "garbage=[[["]).output().unwrap();
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{output:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("garbage"), "{output:?}");
+    }
+}
