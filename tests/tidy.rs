@@ -12,7 +12,8 @@ const EDGES: &[(&str, &[&str])] = &[
     ("pseudowire", &["base"]),
     ("voice", &["trunk", "package", "base"]),
     ("cac", &["base"]),
-    ("trunk", &["package", "base"]),
+    ("circuit", &["voice", "pseudowire", "trunk", "package", "base"]),
+    ("trunk", &["pseudowire", "package", "base"]),
     ("overload", &["base"]),
     ("package", &["codec", "base"]),
     ("cas", &["package", "trunk", "codec", "timer", "base"]),
@@ -40,6 +41,7 @@ const CRATE_EDGES: &[(&str, &[&str])] = &[
 const UNSAFE: &[&str] = &[
     "src/host/frame.rs",
     "src/host/transport/sys.rs",
+    "src/host/transport/burst.rs",
     "src/host/transport/mmsg.rs",
     "src/host/transport/uring.rs",
     "src/host/transport/xdp/sys.rs",

@@ -8,6 +8,7 @@ pub mod aggregate;
 pub mod base;
 pub mod cac;
 pub mod cas;
+pub mod circuit;
 pub mod codec;
 pub mod core;
 pub mod endpoint;

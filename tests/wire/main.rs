@@ -5,6 +5,7 @@ mod field_bugs;
 mod golden;
 mod h248;
 mod properties;
+mod pseudowire;
 mod replay;
 
 use std::path::{Path, PathBuf};

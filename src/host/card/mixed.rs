@@ -3,7 +3,7 @@
 use super::pseudowires::Pseudowires;
 use crate::proto::base::{EndpointIndex, Time};
 use crate::proto::package::EventId;
-use crate::proto::trunk::circuit::CircuitView;
+use crate::proto::trunk::CircuitView;
 use crate::proto::trunk::{
     Answer, Card, CardFault, CardOrder, Facility, Hook, Indication, LineOrder, Media, MediaAddress, MediaReport, SimCard, Sounds,
 };

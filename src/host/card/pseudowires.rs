@@ -12,10 +12,10 @@ use crate::host::clock::{Clock, WallClock};
 use crate::host::entropy;
 use crate::host::transport::burst::Burst;
 use crate::proto::base::{EndpointIndex, EndpointRange, Rng, Time};
+use crate::proto::circuit::{Digroup, DigroupSettings};
 use crate::proto::package::EventId;
-use crate::proto::trunk::circuit::{CircuitView, Digroup, DigroupSettings};
 use crate::proto::trunk::{
-    Answer, Card, CardFault, CardOrder, Facility, Hook, Indication, LineOrder, Media, MediaAddress, MediaReport, Sounds,
+    Answer, Card, CardFault, CardOrder, CircuitView, Facility, Hook, Indication, LineOrder, Media, MediaAddress, MediaReport, Sounds,
 };
 use crate::proto::voice::Ds0;
 use anyhow::{Context, Result, anyhow};

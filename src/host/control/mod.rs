@@ -24,6 +24,7 @@ mod reload;
 pub(in crate::host) mod server;
 mod shutdown;
 pub mod socket;
+mod span_view;
 mod stall;
 #[cfg(test)]
 mod tests;

@@ -8,8 +8,8 @@ use crate::host::card;
 use crate::proto::base::CoreId;
 use crate::proto::core::{Answer, Ask};
 use crate::proto::pseudowire::State;
+use crate::proto::trunk::CircuitView;
 use crate::proto::trunk::Facility;
-use crate::proto::trunk::circuit::CircuitView;
 use crate::proto::trunk::performance::{Counts, INTERVAL_SECONDS, Signal};
 
 impl Gateway {

@@ -1,7 +1,7 @@
 //! One channel of a far end: what it sends, and what it makes of what comes.
 
 use crate::proto::base::Time;
-use crate::proto::trunk::circuit::{Coding, Wire};
+use crate::proto::circuit::{Coding, Wire};
 use crate::proto::trunk::{Hook, LineInput, LineState};
 use crate::proto::voice::Law;
 use std::f64::consts::TAU;

@@ -9,7 +9,7 @@ use crate::proto::codec::mgcp::ParameterList;
 use crate::proto::package::parameters::{Digits, setup};
 use crate::proto::package::{ChannelKind, EventId, HookRule, PackageId, find_item};
 use crate::proto::timer::TimerWheel;
-use crate::proto::trunk::circuit::CircuitView;
+use crate::proto::trunk::CircuitView;
 use crate::proto::trunk::{
     Answer, Card, CardFault, CardOrder, DigitKind, EventText, Facility, Hook, Indication, LineInput, LineOrder, Media, MediaAddress,
     MediaReport, Seizer, Sounds,

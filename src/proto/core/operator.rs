@@ -18,7 +18,7 @@ use crate::proto::transaction::outgoing::Outstanding;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use crate::proto::trunk::circuit::CircuitView;
+use crate::proto::trunk::CircuitView;
 use crate::proto::trunk::{CardOrder, Counts, Cursor, Facility, MediaReport, Selection, SpanIndex};
 
 /// A question or an order, with the answer as far as it is there.

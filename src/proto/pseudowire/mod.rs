@@ -5,7 +5,7 @@
 //! - [`receiver`]: the way from the packet network to the trunk: the jitter buffer, lost packets, the state of packet loss.
 //! - [`playout`]: when a packet is played: the far end's clock, regained from its packets.
 //!
-//! [`crate::proto::trunk::circuit`] makes a span of them; sockets belong to the card that has it.
+//! `proto::circuit` makes a span of them; sockets belong to the card that has it.
 
 pub mod packet;
 pub mod playout;

@@ -3,7 +3,7 @@
 //! Media belongs to the card: it hands out the local address and port of a connection, moves audio as the mode says, counts, and sees
 //! the line. Every order may be answered at once or later by an [`Indication`]; a connection is named by the slot of its core.
 
-use super::circuit::CircuitView;
+use super::circuit_view::CircuitView;
 use super::{Defect, Facility, Sounds};
 use crate::proto::base::{EndpointIndex, Mode, Time};
 use crate::proto::package::EventId;

@@ -6,7 +6,7 @@
 
 pub mod alarm;
 pub mod card;
-pub mod circuit;
+mod circuit_view;
 pub mod performance;
 pub mod placement;
 mod reader;
@@ -21,6 +21,7 @@ pub use card::{
     Answer, Behaviour, Card, CardFault, CardOrder, CheckTone, Coding, DigitKind, Echo, EventText, FarOrder, Hook, Indication, LineInput,
     LineOrder, LineState, Media, MediaAddress, MediaReport, Payloads, Seizer,
 };
+pub use circuit_view::{Alarms, CircuitCounts, CircuitView};
 pub use performance::{Counts, Performance, Signal, Violations};
 pub use selection::{Cursor, NameError, Selection};
 pub use simulated::{SimCard, SimulatedPlan};

@@ -1,9 +1,9 @@
 //! A circuit with its channels: octets to and from the media of each DS0, bits to and from its signalling, alarms to indications.
 
 use super::sounds;
-use super::{Alarms, Channels, Circuit, CircuitSettings, CircuitView, Coding, Wire};
+use super::{Channels, Circuit, CircuitSettings, Coding, Wire};
 use crate::proto::base::{EndpointIndex, Time};
-use crate::proto::trunk::{Defect, DigitKind, Facility, Indication, LineInput, LineOrder, Media, MediaReport, Sounds};
+use crate::proto::trunk::{Alarms, CircuitView, Defect, DigitKind, Facility, Indication, LineInput, LineOrder, Media, MediaReport, Sounds};
 use crate::proto::voice::{self, Ds0, Kind};
 use std::collections::VecDeque;
 use std::net::SocketAddr;

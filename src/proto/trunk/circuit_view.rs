@@ -1,0 +1,55 @@
+//! How a span in a pseudowire is, for a display: what a card tells of it.
+
+use crate::proto::pseudowire::{Counted, State};
+use std::time::Duration;
+
+/// What is wrong with a circuit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Alarms {
+    /// The state of packet loss: nothing, or too little, comes.
+    pub packet_loss: bool,
+    /// L: the far end's trunk is bad.
+    pub ais: bool,
+    /// R or RDI: the far end loses our packets, or its trunk does not hear it.
+    pub rai: bool,
+}
+
+/// What a circuit has counted; saturating.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CircuitCounts {
+    /// Packets of the pseudowire that came.
+    pub received: u64,
+    /// Packets sent.
+    pub sent: u64,
+    /// Packets that came and were none of it: of another stream, malformed, reserved.
+    pub strays: u64,
+    /// See `strays`.
+    pub malformed: u64,
+    /// Packets with L, R and RDI among those received.
+    pub local_faults: u64,
+    /// See `local_faults`.
+    pub remote_losses: u64,
+    /// See `local_faults`.
+    pub remote_defects: u64,
+    /// Periods by which playing was put off because packets came too late, or that were left out because the machine stood still.
+    pub slips: u64,
+    /// What the jitter buffer counted.
+    pub buffer: Counted,
+}
+
+/// How a circuit is, for a display.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct CircuitView {
+    /// What it does.
+    pub state: State,
+    /// What is wrong.
+    pub alarms: Alarms,
+    /// What it counted.
+    pub counts: CircuitCounts,
+    /// Packets that wait to be played.
+    pub waiting: u16,
+    /// The mean wait that is aimed at.
+    pub target: Duration,
+    /// What the far end's clock is faster by, in parts per million.
+    pub drift_ppm: f64,
+}

@@ -1,0 +1,85 @@
+//! Pseudowire packets we write, read by a dissector that is not ours: tshark's, for CESoPSN.
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use tollgate::proto::base::Time;
+use tollgate::proto::circuit::{Channels, Circuit, CircuitSettings};
+use tollgate::proto::pseudowire::{Layout, Structure};
+
+/// Channels that send their number.
+struct Numbers;
+
+impl Channels for Numbers {
+    fn exchange(&mut self, channel: u8, _: &[u8], _: bool, send: &mut [u8]) {
+        send.fill(channel);
+    }
+
+    fn take_bits(&mut self, _: u8, _: u8) {}
+
+    fn give_bits(&mut self, channel: u8) -> u8 {
+        channel % 16
+    }
+}
+
+/// Packets of a circuit nothing comes to: the first ones without R, the last ones with it.
+fn packets(structure: Structure) -> Vec<Vec<u8>> {
+    let ms = std::time::Duration::from_millis;
+    let layout = Layout::new(structure, None).unwrap();
+    let settings = CircuitSettings { layout, jitter: ms(6), jitter_max: ms(20), own_clock: false, idle: 0xFF, sequence: 65_534 };
+    let mut circuit = Circuit::new(Time::ZERO, &settings).unwrap();
+    (0..200).map(|_| circuit.play(&mut Numbers).to_vec()).collect()
+}
+
+#[test]
+fn tshark_reads_the_control_word_of_every_packet() {
+    let there = |program: &str| Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
+    if !there("tshark") || !there("text2pcap") {
+        println!("skipped: tshark is not installed");
+        return;
+    }
+    // The dissector knows the basic mode only: signalling behind the last frame is a payload of a wrong size to it.
+    let structures = [Structure::Frames { channels: 24, frames: 8 }, Structure::Frames { channels: 1, frames: 40 }];
+    let packets: Vec<Vec<u8>> = structures.into_iter().flat_map(packets).collect();
+    let folder = std::env::temp_dir().join(format!("tollgate-cesopsn-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let capture = folder.join("packets.pcap");
+    let mut converter = Command::new("text2pcap")
+        .args(["-q", "-u", "50000,51000", "-"])
+        .arg(&capture)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let hex = |packet: &Vec<u8>| {
+        let octets: Vec<String> = packet.iter().map(|octet| format!("{octet:02x}")).collect();
+        format!("0000 {}\n", octets.join(" "))
+    };
+    let dump: String = packets.iter().map(hex).collect();
+    converter.stdin.take().unwrap().write_all(dump.as_bytes()).unwrap();
+    assert!(converter.wait().unwrap().success());
+    let read = Command::new("tshark")
+        .arg("-r")
+        .arg(&capture)
+        .args(["-d", "udp.port==51000,pwcesopsn", "-T", "fields", "-e", "frame.protocols"])
+        .args(["-e", "pwcesopsn.cw.seqno", "-e", "pwcesopsn.cw.rbit", "-e", "_ws.malformed", "-e", "pwcesopsn.payload.size_invalid"])
+        .output()
+        .unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+    let text = String::from_utf8_lossy(&read.stdout);
+    let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split('\t').collect()).collect();
+    assert_eq!(lines.len(), packets.len(), "{}", String::from_utf8_lossy(&read.stderr));
+    let number = |text: &str| match text.strip_prefix("0x") {
+        Some(hex) => u16::from_str_radix(hex, 16).unwrap(),
+        None => text.parse().unwrap(),
+    };
+    for (place, (line, packet)) in lines.iter().zip(&packets).enumerate() {
+        assert!(line[0].contains("pwcesopsn"), "{place}: {line:?}");
+        assert_eq!(number(line[1]), (place as u16 % 200).wrapping_add(65_534), "{place}: {line:?}");
+        let has_r = packet[0] & 4 != 0;
+        assert_eq!(matches!(line[2], "1" | "True"), has_r, "{place}: {line:?}");
+        assert!(line[3].is_empty(), "{place}: {line:?}");
+    }
+    assert!(packets[0][0] & 4 == 0 && packets[199][0] & 4 != 0, "packet loss is told");
+}
