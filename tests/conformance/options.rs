@@ -58,7 +58,9 @@ fn formats_that_must_be_had_are_not_supported() {
             ("a:PCMU, fmtp:\"PCMA x\"", Err(524)),
             ("fmtp:\"PCMU x\"", Err(524)),
             ("a:PCMU;telephone-event, fmtp:\"telephone-event 200-210\"", Ok("0")),
-            ("a:PCMU;telephone-event, o-fmtp:\"telephone-event 70\", fmtp:\"telephone-event 0-15\"", Ok("0")),
+            ("a:PCMU;telephone-event, o-fmtp:\"telephone-event 70\", fmtp:\"telephone-event 0-15\"", Ok("0 101")),
+            ("a:PCMU;telephone-event, fmtp:\"telephone-event 0-16\"", Ok("0")),
+            ("a:telephone-event;PCMA, fmtp:\"telephone-event 1,3-5\"", Ok("8 101")),
             ("a:PCMU, fmtp:PCMU", Err(532)),
             ("a:PCMU, fmtp", Err(532)),
             ("a:PCMU, fmtp:\"PCMU\"", Err(532)),
@@ -68,10 +70,38 @@ fn formats_that_must_be_had_are_not_supported() {
             match expected {
                 Ok(list) => {
                     assert_eq!((made.code, media.splitn(3, ' ').nth(2)), (Some(200), Some(list)), "{options}");
-                    assert!(!made.description.contains("fmtp"), "{options}");
+                    assert_eq!(made.description.contains("a=fmtp:101 0-15"), list.ends_with("101"), "{options}");
                 }
                 Err(code) => assert_eq!(made.code, Some(code), "{options}"),
             }
+            assert_eq!(code(w, "DLCX", "ds/ds1-2/1", &[]), 250);
+        }
+    });
+}
+
+/// FM-05, G-LCO-14 to G-LCO-16: telephone events are agreed when `a:` names them and the far end, if it is described, has them; without `a:` when
+/// the far end has them.
+#[test]
+fn telephone_events_are_agreed() {
+    each_layout(|w| {
+        for (options, types, expected) in [
+            ("L: p:20", None, "0 8"),
+            ("L: a:PCMU;telephone-event", None, "0 101"),
+            ("L: a:PCMU", Some("0 96"), "0"),
+            ("L: a:PCMU;telephone-event", Some("0 96"), "0 101"),
+            ("L: a:PCMU;telephone-event", Some("0"), "0"),
+            ("L: p:20", Some("0 96"), "0 101"),
+            ("L: p:20", Some("0"), "0"),
+        ] {
+            let media = types.map(|types| format!("m=audio 5000 RTP/AVP {types}")).unwrap_or_default();
+            let offer =
+                ["", "v=0", "o=- 1 1 IN IP4 192.0.2.7", "s=-", "c=IN IP4 192.0.2.7", "t=0 0", &media, "a=rtpmap:96 telephone-event/8000"];
+            let described = if types.is_some() { &offer[..] } else { &[] };
+            let made = w.ask("CRCX", "ds/ds1-2/1", &[&["C: A1", "M: recvonly", options][..], described].concat());
+            let media = made.description.lines().find_map(|line| line.strip_prefix("m=audio ")).unwrap_or_default();
+            assert_eq!((made.code, media.splitn(3, ' ').nth(2)), (Some(200), Some(expected)), "{options} {types:?}");
+            let described = made.description.contains("a=rtpmap:101 telephone-event/8000");
+            assert_eq!(described, expected.ends_with("101"), "{options} {types:?}");
             assert_eq!(code(w, "DLCX", "ds/ds1-2/1", &[]), 250);
         }
     });

@@ -5,6 +5,7 @@ use super::encoding::Encodings;
 use super::options::Options;
 use crate::proto::base::{EndpointIndex, HexId, Mode, Time};
 use std::net::{IpAddr, Ipv4Addr};
+use std::num::NonZeroU8;
 
 /// The identifier the gateway gives a connection: eight hexadecimal digits on the wire. A 32-bit counter run through a bijection, so
 /// no value returns before 2^32 connections of the core (G-CRX-02: never within 3 minutes) and none can be guessed from the last.
@@ -37,14 +38,29 @@ pub struct LocalMedia {
     pub encodings: Encodings,
     /// Packetization period in ms.
     pub period_ms: u16,
+    /// Whether telephone events (RFC 4733) may be received, as type [`TELEPHONE_EVENTS`].
+    pub events: bool,
     /// Session version of the `o=` line; grows with every change (G-SDP-02).
     pub version: u32,
 }
 
 impl Default for LocalMedia {
     fn default() -> LocalMedia {
-        LocalMedia { address: IpAddr::V4(Ipv4Addr::UNSPECIFIED), port: 0, encodings: Encodings::default(), period_ms: 20, version: 1 }
+        let (address, encodings) = (IpAddr::V4(Ipv4Addr::UNSPECIFIED), Encodings::default());
+        LocalMedia { address, port: 0, encodings, period_ms: 20, events: false, version: 1 }
     }
+}
+
+/// The payload type we write for telephone events; no encoding has it.
+pub const TELEPHONE_EVENTS: u8 = 101;
+
+/// Payload types of the far end's own choice; `None`: it has not named any.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RemoteTypes {
+    /// Of CLEARMODE; type 0 is never its.
+    pub clear: Option<NonZeroU8>,
+    /// Of telephone events.
+    pub events: Option<NonZeroU8>,
 }
 
 /// The other end of a connection.
@@ -77,6 +93,8 @@ pub struct Connection {
     pub local: LocalMedia,
     /// The other half.
     pub remote: Remote,
+    /// Its payload types.
+    pub remote_types: RemoteTypes,
     /// The remote description as it came.
     pub remote_text: Blob,
     /// When it was created.

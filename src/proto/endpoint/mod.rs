@@ -12,7 +12,9 @@ mod idle;
 pub mod options;
 
 pub use blobs::{Blob, Blobs};
-pub use connection::{Connection, ConnectionId, ConnectionSlot, Connections, LocalMedia, NO_CONNECTION, Remote};
+pub use connection::{
+    Connection, ConnectionId, ConnectionSlot, Connections, LocalMedia, NO_CONNECTION, Remote, RemoteTypes, TELEPHONE_EVENTS,
+};
 pub use encoding::{Encoding, Encodings, negotiate};
 pub use entity::{Entities, EntityId};
 pub use options::{Gain, Network, Options};

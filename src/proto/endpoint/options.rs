@@ -25,6 +25,8 @@ pub enum Network {
 pub struct Options {
     /// `a:` the encodings it named that the program knows, in its order.
     pub encodings: Option<Encodings>,
+    /// Whether telephone events (RFC 4733) are among them.
+    pub telephone_events: bool,
     /// `p:` packetization period in ms, lowest and highest wanted.
     pub period_ms: Option<(u16, u16)>,
     /// `b:` bandwidth in kbit/s, lowest and highest.
@@ -49,6 +51,7 @@ impl Options {
     pub fn over(self, kept: Options) -> Options {
         Options {
             encodings: self.encodings.or(kept.encodings),
+            telephone_events: if self.encodings.is_some() { self.telephone_events } else { kept.telephone_events },
             period_ms: self.period_ms.or(kept.period_ms),
             bandwidth_kbits: self.bandwidth_kbits.or(kept.bandwidth_kbits),
             echo_cancellation: self.echo_cancellation.or(kept.echo_cancellation),

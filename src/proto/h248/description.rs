@@ -113,7 +113,7 @@ fn connection(value: &[u8]) -> Result<Option<IpAddr>, Failure> {
 pub fn write(room: &mut [u8], session: u32, local: &LocalMedia) -> Option<usize> {
     let whole = room.len();
     let mut rest = &mut room[..];
-    let LocalMedia { address, port, encodings, period_ms, version } = local;
+    let LocalMedia { address, port, encodings, period_ms, version, .. } = local;
     let family = if address.is_ipv4() { "IP4" } else { "IP6" };
     write!(rest, "v=0\r\no=- {session} {version} IN {family} {address}\r\ns=-\r\nc=IN {family} {address}\r\nt=0 0\r\n").ok()?;
     write!(rest, "m=audio {port} RTP/AVP").ok()?;
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn ours_is_complete_and_is_read_back() {
         let encodings: Encodings = [&b"PCMA"[..], b"G726-32"].into_iter().filter_map(Encoding::by_name).collect();
-        let local = LocalMedia { address: [192, 0, 2, 10].into(), port: 16_384, encodings, period_ms: 20, version: 3 };
+        let local = LocalMedia { address: [192, 0, 2, 10].into(), port: 16_384, encodings, version: 3, ..LocalMedia::default() };
         let mut room = [0; 400];
         let length = write(&mut room, 7, &local).unwrap();
         let text = &room[..length];

@@ -1,6 +1,7 @@
 //! AuditConnection (RFC 3435 2.3.11).
 
 use super::delete::find;
+use super::options::EVENTS_NAME;
 use super::write::{counters, local_description};
 use super::{Calls, Created, Refused};
 use crate::proto::base::{EndpointIndex, Time};
@@ -75,6 +76,10 @@ fn options(writer: &mut Writer<'_>, options: &Options) {
         for (n, encoding) in encodings.iter().enumerate() {
             writer.text(if n == 0 { "" } else { ";" });
             writer.text(encoding.facts().name);
+        }
+        if options.telephone_events {
+            writer.text(if encodings.is_empty() { "" } else { ";" });
+            writer.bytes(EVENTS_NAME);
         }
     }
     if let Some(bandwidth) = options.bandwidth_kbits {

@@ -3,7 +3,7 @@
 use super::admit;
 use super::describe::{self, Described};
 use super::event::{self, Carrier};
-use super::options::{choose, given};
+use super::options::{choose, choose_events, given};
 use super::request::{self, RequestPlan};
 use super::{
     Calls, Created, ENDPOINT_UNKNOWN, NO_CONNECTION_LEFT, NO_MEDIA, REMOTE_MISSING, Refused, Room, SECOND_AND_REMOTE, TOO_MANY_CONNECTIONS,
@@ -11,8 +11,11 @@ use super::{
 use crate::proto::base::{Counter, EndpointIndex, HexId, Mode, Time};
 use crate::proto::cac::Charge;
 use crate::proto::codec::mgcp::{Code, Command};
-use crate::proto::endpoint::{Connection, ConnectionId, ConnectionSlot, Encoding, Encodings, Gain, LocalMedia, Options, Remote};
-use crate::proto::trunk::{Answer, Media, MediaAddress, Payloads};
+use crate::proto::endpoint::{
+    Connection, ConnectionId, ConnectionSlot, Encoding, Gain, LocalMedia, Options, Remote, RemoteTypes, TELEPHONE_EVENTS,
+};
+use crate::proto::trunk::{Answer, Coding, Media, MediaAddress, Payloads};
+use std::num::NonZeroU8;
 
 /// Which end of a connection inside the gateway is made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -96,7 +99,8 @@ pub fn validate(calls: &Calls, command: &Command<'_>, endpoint: EndpointIndex, h
         Half::Second => None,
         Half::Whole | Half::First => Some(request::validate(calls, command, endpoint, carrier(half, described.is_some()))?),
     };
-    let local = LocalMedia { encodings, period_ms, ..LocalMedia::default() };
+    let events = choose_events(&options, described.as_ref(), false);
+    let local = LocalMedia { encodings, period_ms, events, ..LocalMedia::default() };
     Ok(CreatePlan { endpoint, half, call, mode, options, local, described, request, room: Room::default() })
 }
 
@@ -238,7 +242,7 @@ pub fn media(connection: &Connection, half: Half) -> Media {
         period_ms: local.period_ms,
         remote,
         inside,
-        payloads: payloads(&local.encodings),
+        payloads: payloads(local, &connection.remote_types),
         gain_db: match connection.options.gain {
             Some(Gain::Db(db)) => db,
             Some(Gain::Auto) | None => 0,
@@ -247,11 +251,20 @@ pub fn media(connection: &Connection, half: Half) -> Media {
     }
 }
 
-/// The first encoding is sent, and each of them is received (G-LCO-17).
-fn payloads(encodings: &Encodings) -> Payloads {
+/// The first encoding is sent, as the type the far end named if any; each of them is received (G-LCO-17).
+fn payloads(local: &LocalMedia, remote: &RemoteTypes) -> Payloads {
     let coding = |encoding: Encoding| Some((encoding.coding()?, encoding.payload_type()));
-    let mut payloads = Payloads { sent: encodings.first().and_then(coding), ..Payloads::default() };
-    for (coding, payload_type) in encodings.iter().filter_map(coding) {
+    let sent = local.encodings.first().and_then(coding).map(|(coding, own)| match coding {
+        Coding::Clear => (coding, remote.clear.map_or(own, NonZeroU8::get)),
+        Coding::Mu | Coding::A => (coding, own),
+    });
+    let mut payloads = Payloads {
+        sent,
+        received: [None; 3],
+        events_sent: remote.events.filter(|_| local.events).map(NonZeroU8::get),
+        events_received: local.events.then_some(TELEPHONE_EVENTS),
+    };
+    for (coding, payload_type) in local.encodings.iter().filter_map(coding) {
         if let Some(place) = payloads.received.get_mut(coding as usize) {
             *place = Some(payload_type);
         }

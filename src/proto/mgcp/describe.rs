@@ -1,16 +1,19 @@
 //! The remote connection descriptor of a command (RFC 3435 3.4).
 
+use super::options::is_events;
 use super::{Calls, DESCRIPTION_UNSUPPORTED, IRRECONCILABLE, Refused};
 use crate::proto::codec::mgcp::{Command, Refusal};
 use crate::proto::codec::sdp::{Address, Head, Media};
-use crate::proto::endpoint::{ConnectionId, ConnectionSlot, Encoding, Encodings, Endpoints, Network, Options, Remote};
+use crate::proto::endpoint::{ConnectionId, ConnectionSlot, Encoding, Encodings, Endpoints, Network, Options, Remote, RemoteTypes};
 use std::net::IpAddr;
+use std::num::NonZeroU8;
 
 /// A remote description: where media goes and what the far end can do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Described {
     pub remote: Remote,
     pub encodings: Encodings,
+    pub types: RemoteTypes,
 }
 
 /// Reads the description of `command`, if it has one: 509 malformed, 505 unsupported, 506 against `options`.
@@ -18,15 +21,16 @@ pub(super) fn remote(calls: &Calls, command: &Command<'_>, options: &Options) ->
     let Some(text) = command.description else { return Ok(None) };
     let head = Head::parse(text)?;
     let mut readings = calls.readings.borrow_mut();
-    let (media, encodings) = readings.media.read(head.tail(), |tail| {
+    let (media, encodings, types) = readings.media.read(head.tail(), |tail| {
         let media = Media::parse(tail)?;
         let encodings = media.formats(tail).filter_map(|format| Encoding::by_name(format.encoding?.name)).collect();
-        Ok::<_, Refusal>((media, encodings))
+        let types = types(&media, tail);
+        Ok::<_, Refusal>((media, encodings, types))
     })?;
-    let encodings = *encodings;
+    let (encodings, types) = (*encodings, *types);
     let rtp = |address: IpAddr| match options.network {
         Some(Network::Local) => Err(IRRECONCILABLE),
-        _ => Ok(Described { remote: Remote::Rtp(address, head.port()), encodings }),
+        _ => Ok(Described { remote: Remote::Rtp(address, head.port()), encodings, types }),
     };
     let described = match head.address(media)? {
         Address::Ip4(address) => rtp(address.into())?,
@@ -35,10 +39,21 @@ pub(super) fn remote(calls: &Calls, command: &Command<'_>, options: &Options) ->
         Address::Local(name) => {
             let endpoint = calls.plan.topology.lookup(name).ok_or(DESCRIPTION_UNSUPPORTED)?;
             let connection = head.local_connection(media).and_then(|id| ConnectionId::from_hex(&id)).unwrap_or_default();
-            Described { remote: Remote::Local(endpoint, connection), encodings }
+            Described { remote: Remote::Local(endpoint, connection), encodings, types: RemoteTypes::default() }
         }
     };
     Ok(Some(described))
+}
+
+/// The payload types of the far end's own choice that matter here.
+fn types(media: &Media, tail: &[u8]) -> RemoteTypes {
+    let named = |is: fn(&[u8]) -> bool| {
+        let mut formats = media.formats(tail);
+        formats
+            .find(|format| format.encoding.is_some_and(|encoding| encoding.clock_rate == 8000 && is(encoding.name)))
+            .and_then(|format| NonZeroU8::new(format.payload_type))
+    };
+    RemoteTypes { clear: named(|name| name.eq_ignore_ascii_case(b"CLEARMODE")), events: named(is_events) }
 }
 
 /// Keeps `described` and its text with the connection in `slot`, in place of what it had; false when there is no room (nobody has asked).
@@ -49,5 +64,6 @@ pub(super) fn keep(calls: &mut Calls, slot: ConnectionSlot, described: Described
     let Some(blob) = blobs.store(command.description.unwrap_or_default()) else { return false };
     connection.remote_text = blob;
     connection.remote = described.remote;
+    connection.remote_types = described.types;
     true
 }

@@ -28,7 +28,9 @@ use crate::proto::base::{Counter, Counters, EndpointIndex, Memo, Time};
 use crate::proto::cac::Cause;
 use crate::proto::codec::mgcp::{Command, CommandLine, EndpointName, Refusal, Verb};
 use crate::proto::codec::sdp::Media;
-use crate::proto::endpoint::{Announcement, Connection, ConnectionId, ConnectionSlot, Encodings, Endpoint, Endpoints, LocalMedia, Options};
+use crate::proto::endpoint::{
+    Announcement, Connection, ConnectionId, ConnectionSlot, Encodings, Endpoint, Endpoints, LocalMedia, Options, RemoteTypes,
+};
 use crate::proto::package::{ChannelKind, PackageId, find_package};
 use crate::proto::plan::{Manners, Plan, Settings};
 use crate::proto::trunk::{Card, MediaAddress, MediaReport};
@@ -64,7 +66,7 @@ struct Readings {
     options: Memo<Options>,
     lenient_options: Memo<Options>,
     /// What follows the port in descriptions.
-    media: Memo<(Media, Encodings)>,
+    media: Memo<(Media, Encodings, RemoteTypes)>,
 }
 
 impl Calls {

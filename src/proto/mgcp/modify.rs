@@ -5,7 +5,7 @@ use super::create::{Half, media};
 use super::delete::find;
 use super::describe::{self, Described};
 use super::event::{self, Carrier};
-use super::options::{choose, given};
+use super::options::{choose, choose_events, given};
 use super::request::{self, RequestPlan};
 use super::{Calls, Created, NO_MEDIA, REMOTE_MISSING, Refused, Room};
 use crate::proto::base::{Counter, EndpointIndex, Mode, Time};
@@ -69,6 +69,7 @@ pub fn validate(calls: &Calls, command: &Command<'_>, endpoint: EndpointIndex) -
             let present = (described.is_none() && given.bandwidth_kbits.is_none()).then_some(connection.local.encodings);
             let listed = Options { encodings: given.encodings.or(present), ..given };
             (local.encodings, local.period_ms) = choose(calls, &listed, &connection.options, offered.as_ref())?;
+            local.events = choose_events(&given, described.as_ref(), local.events);
         }
     }
     let request = request::validate(calls, command, endpoint, Carrier::Known(connection.id, described.is_some()))?;
@@ -99,6 +100,7 @@ pub fn begin(
         mode: plan.mode,
         local: plan.local,
         remote: plan.described.map_or(connection.remote, |described| described.remote),
+        remote_types: plan.described.map_or(connection.remote_types, |described| described.types),
         ..*connection
     };
     if let Err((charge, has)) = admit::take_more(calls, slot, &changed.local, &changed.remote) {

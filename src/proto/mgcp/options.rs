@@ -1,5 +1,6 @@
 //! From the text of `L:` to the options a connection keeps, and to what it will send and receive (RFC 3435 2.3.5, 2.6).
 
+use super::describe::Described;
 use super::{Calls, FORMAT_OF_NOTHING, NO_COMMON_ENCODING, OPTION_VALUE, PACKAGE_UNKNOWN, Refused};
 use crate::proto::codec::mgcp::{
     Code, Command, Format, Gain as GainText, LocalConnectionOptions, NameList, Network as NetworkText, Range, Reservation,
@@ -32,14 +33,18 @@ fn read(command: &Command<'_>, lenient: bool) -> Result<Options, Refused> {
         // Another network is not an option more or less: media would go nowhere.
         Some(_) => return Err(OPTION_VALUE),
     };
-    let codecs = match text.codecs {
+    let (codecs, telephone_events) = match text.codecs {
         // What is passed over needs no format either.
-        codecs if lenient => codecs.map(|names| names.iter().filter_map(Encoding::by_name).collect()),
+        codecs if lenient => {
+            let events = codecs.into_iter().flat_map(|names| names.iter()).any(is_events);
+            (codecs.map(|names| names.iter().filter_map(Encoding::by_name).collect()), events)
+        }
         codecs => without_formats(codecs, &text)?,
     };
     let pair = |range: Range| (range.low, range.high);
     Ok(Options {
         encodings: codecs,
+        telephone_events,
         period_ms: text.period_ms.map(pair),
         bandwidth_kbits: text.bandwidth_kbps.map(pair),
         echo_cancellation: text.echo_cancellation,
@@ -54,9 +59,10 @@ fn read(command: &Command<'_>, lenient: bool) -> Result<Options, Refused> {
     })
 }
 
-/// The encodings of `a:` that can be had as `fmtp:` wants them. The gateway has none with parameters, so whatever must have some counts as
-/// not supported (FM-03), and what is optional is ignored (FM-04).
-fn without_formats(codecs: Option<NameList<'_>>, text: &LocalConnectionOptions<'_>) -> Result<Option<Encodings>, Refused> {
+/// The encodings of `a:` that can be had as `fmtp:` wants them, and whether telephone events are among them. The gateway has no encoding with
+/// parameters, so whatever must have some counts as not supported (FM-03), and what is optional is ignored (FM-04); of telephone events
+/// it has 0 to 15 (FM-05, FM-06).
+fn without_formats(codecs: Option<NameList<'_>>, text: &LocalConnectionOptions<'_>) -> Result<(Option<Encodings>, bool), Refused> {
     let names = || codecs.into_iter().flat_map(|names| names.iter());
     let same = |name: &[u8], other: &[u8]| name.eq_ignore_ascii_case(other);
     let count = |codec: &[u8]| names().filter(|name| same(name, codec)).count();
@@ -64,12 +70,42 @@ fn without_formats(codecs: Option<NameList<'_>>, text: &LocalConnectionOptions<'
     if text.formats().any(|format| !(1..=count(format.codec)).contains(&(format.occurrence.unwrap_or(1) as usize))) {
         return Err(FORMAT_OF_NOTHING);
     }
-    let plain = names().enumerate().filter(|&(place, name)| {
-        let occurrence = names().take(place + 1).filter(|other| same(other, name)).count();
-        let meant = |format: &Format<'_>| same(format.codec, name) && format.occurrence.is_none_or(|number| number as usize == occurrence);
-        !text.formats().any(|format| !format.optional && meant(&format))
-    });
-    Ok(codecs.map(|_| plain.filter_map(|(_, name)| Encoding::by_name(name)).collect()))
+    let plain = || {
+        names().enumerate().filter(|&(place, name)| {
+            let occurrence = names().take(place + 1).filter(|other| same(other, name)).count();
+            let meant =
+                |format: &Format<'_>| same(format.codec, name) && format.occurrence.is_none_or(|number| number as usize == occurrence);
+            let possible = |format: &Format<'_>| format.optional || is_events(name) && has_events(format.parameters);
+            text.formats().filter(meant).all(|format| possible(&format))
+        })
+    };
+    let events = plain().any(|(_, name)| is_events(name));
+    Ok((codecs.map(|_| plain().filter_map(|(_, name)| Encoding::by_name(name)).collect()), events))
+}
+
+/// The name of telephone events where encodings are named.
+pub(super) const EVENTS_NAME: &[u8] = b"telephone-event";
+
+/// Whether `name` is that of telephone events.
+pub(super) fn is_events(name: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(EVENTS_NAME)
+}
+
+/// Whether these telephone events are all among 0 to 15: `0-15`, `1,2,5-8`.
+fn has_events(list: &[u8]) -> bool {
+    let number = |text: &[u8]| std::str::from_utf8(text.trim_ascii()).ok().and_then(|text| text.parse::<u8>().ok());
+    let has = |one: &[u8]| one.splitn(2, |&byte| byte == b'-').all(|end| number(end).is_some_and(|event| event <= 15));
+    list.split(|&byte| byte == b',').all(has)
+}
+
+/// Whether telephone events are agreed: as `a:` of this command says, else as the far end offers; `kept` when the command has neither.
+pub(super) fn choose_events(given: &Options, described: Option<&Described>, kept: bool) -> bool {
+    match (given.encodings, described) {
+        (None, None) => kept,
+        (None, Some(described)) => described.types.events.is_some(),
+        (Some(_), None) => given.telephone_events,
+        (Some(_), Some(described)) => given.telephone_events && described.types.events.is_some(),
+    }
 }
 
 /// What the connection may send and receive, and its packetization period, from the options `given` in this command, those `kept`

@@ -1,11 +1,12 @@
 //! What the gateway writes: responses, and its own RestartInProgress and DeleteConnection (RFC 3435 3.2, 3.3; table M-2).
 
+use super::options::EVENTS_NAME;
 use super::{Calls, Created, Outcome, Refused, audit_connection, audit_endpoint};
 use crate::proto::aggregate::Pattern;
 use crate::proto::base::{EndpointIndex, Time, TransactionId};
 use crate::proto::codec::mgcp::{Code, Command, ConnectionParameters, Verb, Writer};
 use crate::proto::codec::sdp;
-use crate::proto::endpoint::{Connection, Encoding, Encodings, LocalMedia, Remote, RestartMethod};
+use crate::proto::endpoint::{Connection, Encoding, Encodings, LocalMedia, Remote, RestartMethod, TELEPHONE_EVENTS};
 use crate::proto::package::{ChannelKind, packages};
 use crate::proto::plan::{Manners, Plan};
 use crate::proto::trunk::MediaReport;
@@ -196,10 +197,14 @@ pub(super) fn local_description(calls: &Calls, writer: &mut Writer<'_>, created:
     let Created { endpoint, connection, local } = created;
     let mut name = [0; NAME];
     let length = if inside { calls.plan.topology.write_name(*endpoint, &mut name) } else { 0 };
-    let mut payloads = [payload(None); Encodings::MAX];
+    let mut payloads = [payload(None); Encodings::MAX + 1];
     let mut count = 0;
     for (place, encoding) in payloads.iter_mut().zip(local.encodings.iter()) {
         *place = payload(Some(encoding));
+        count += 1;
+    }
+    if let Some(place) = payloads.get_mut(count).filter(|_| local.events) {
+        *place = sdp::Payload { payload_type: TELEPHONE_EVENTS, name: EVENTS_NAME, clock_rate: 8000, parameters: b"0-15" };
         count += 1;
     }
     let address = match (inside, local.address) {
