@@ -76,7 +76,7 @@ impl Gateway {
         Some(Condition::new("gateway", "central-lost", Severity::Major, what).since(since).over("the central node answers"))
     }
 
-    /// Cores that are silent, and, as far as the lead core answers, everything else.
+    /// Cores that are silent, and everything else, as the lead core said last when it does not answer now.
     pub(super) fn conditions(&self, silent: &mut Vec<u8>) -> Vec<Condition> {
         let now = self.clock.now();
         let core = |(core, silence): (crate::proto::base::CoreId, std::time::Duration)| {
@@ -87,7 +87,7 @@ impl Gateway {
         let mut list: Vec<_> = self.cores.stalled(now, self.config().limits.stall_alarm).map(core).collect();
         list.extend(self.unresolved());
         list.extend(self.central_lost());
-        list.extend(self.facilities(silent).map(|view| self.conditions_of(&view)).unwrap_or_default());
+        list.extend(self.facilities_as_known(silent).map(|view| self.conditions_of(&view)).unwrap_or_default());
         list
     }
 

@@ -10,6 +10,7 @@ use crate::proto::plan::Plan;
 use crate::proto::restart::{Admin, AnnouncementState, AnnouncementView, BlockHow, EndpointView};
 use crate::proto::trunk::Selection;
 use std::collections::BTreeMap;
+use std::sync::PoisonError;
 use std::time::Duration;
 
 impl Gateway {
@@ -50,9 +51,17 @@ impl Gateway {
     /// Facilities, alarms and announcements; nothing when the lead core is silent.
     pub(super) fn facilities(&self, silent: &mut Vec<u8>) -> Option<FacilitiesView> {
         match self.ask(&[self.cores.plan.lead()], &Ask::Facilities, silent).pop() {
-            Some((_, Answer::Facilities(view))) => Some(view),
+            Some((_, Answer::Facilities(view))) => {
+                *self.last_known.lock().unwrap_or_else(PoisonError::into_inner) = Some(view.clone());
+                Some(view)
+            }
             _ => None,
         }
+    }
+
+    /// The same; while the lead core is silent what it said last.
+    pub(super) fn facilities_as_known(&self, silent: &mut Vec<u8>) -> Option<FacilitiesView> {
+        self.facilities(silent).or_else(|| self.last_known.lock().unwrap_or_else(PoisonError::into_inner).clone())
     }
 
     fn administer(&self, order: Administration) -> Result<(), Failure> {

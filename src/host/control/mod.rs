@@ -41,7 +41,7 @@ use crate::host::detour::Detour;
 use crate::host::dns::table::{Known, Table};
 use crate::host::transport::xdp::Bypass;
 use crate::proto::base::{CoreId, Time};
-use crate::proto::core::{Answer, Ask};
+use crate::proto::core::{Answer, Ask, FacilitiesView};
 use crate::proto::plan::Settings;
 use anyhow::{Context, Result};
 use crossbeam::channel::{Receiver, Sender, bounded};
@@ -92,6 +92,8 @@ struct Gateway {
     settings: fn(&Config, &Known) -> Settings,
     /// The names of agents in the DNS.
     names: hosts::Names,
+    /// What the lead core said last of facilities and alarms.
+    last_known: Mutex<Option<FacilitiesView>>,
     /// Conditions that began and ended.
     history: journal::History,
     bypass: Option<Arc<Bypass>>,
@@ -165,6 +167,7 @@ impl Control {
         let (names, table) = (hosts::Names::new(&names), names);
         let history = journal::History::default();
         let gateway = Arc::new(Gateway {
+            last_known: Mutex::default(),
             history,
             cores,
             config,

@@ -189,8 +189,12 @@ fn an_end_that_cannot_be_told_comes_all_the_same() {
     ] {
         let mut gateway = Gateway::start(Tuning::new().layout(both, transport, shard));
         let _agent = Agent::of(&gateway);
+        gateway.order(&["drain"]);
+        let drains = || gateway.rows(&["alarms"]).iter().any(|alarm| alarm["name"] == "gateway");
+        assert!(drains());
         gateway.order(&["sim", "stall", "0", "600000"]);
         eventually("it stands still", SOON, || alarm_shows(&gateway, 0).then_some(()));
+        assert!(drains(), "what the lead core said last is shown");
         gateway.signal(SIGTERM);
         assert_eq!(gateway.wait(SOON).0.code(), Some(70), "{}", gateway.log());
         assert!(gateway.log().contains(says), "{}", gateway.log());
