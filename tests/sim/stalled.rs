@@ -138,3 +138,28 @@ fn a_burst_of_long_commands_holds_nobody_up() {
         }
     }
 }
+
+/// G-TRX-05: a repeat came 19 s after the first copy and was read 24 s later, when the core had forgotten what it answered (seed 335 of
+/// the random worlds). It is dropped, as any command that waited for longer than T-HIST exceeds T-MAX.
+#[test]
+fn a_repeat_that_a_stalled_core_reads_late_is_not_executed() {
+    for layout in Layout::ALL {
+        let mut w = World::new(Setup::new(layout, 1), |_, _| {});
+        let id = w.command("CRCX", "ds/ds1-1/1", &["C: A1", "M: recvonly"]);
+        let first = w.final_of(id);
+        w.run_for(18 * S);
+        // In the sockets or in the rings.
+        let stalled = if layout == Layout::Split1 { CoreId(0) } else { w.plan.home(b"ds/ds1-1/1") };
+        w.stall(stalled, 24 * S);
+        w.run_for(S);
+        let text = format!("CRCX {id} ds/ds1-1/1@tgw.example.net MGCP 1.0\r\nC: A1\r\nM: recvonly\r\n");
+        w.send_from(AGENT.into(), 0, text.as_bytes());
+        w.run_for(25 * S);
+        assert_eq!(w.replies_to(id), [first], "{layout:?}");
+        assert_eq!((w.connections().len(), w.counter(Counter::CommandsLate)), (1, 1));
+        // What waited for less is answered.
+        w.stall(stalled, 5 * S);
+        assert_eq!(w.ask("AUEP", "ds/ds1-1/1", &[]).code, Some(200));
+        w.check_quiet();
+    }
+}

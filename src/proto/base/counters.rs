@@ -117,6 +117,8 @@ counters! {
     CommandsRepeatedRunning = "commands_repeated_running",
     /// Commands: repeats of a confirmed command, dropped silently.
     CommandsRepeatedConfirmed = "commands_repeated_confirmed",
+    /// Commands that waited for a core so long (10 s) that they might be repeats of what it has forgotten: dropped.
+    CommandsLate = "commands_late",
     /// Commands: executed under an id and a content that were confirmed a while ago, as by an agent that started anew
     /// (`duplicates = "same-content"`).
     CommandsReused = "commands_reused",

@@ -18,6 +18,10 @@ use std::time::Duration;
 /// Ranges in one `K:` that are looked at; the rest is ignored (the responses expire by themselves).
 const CONFIRM_RANGES: usize = 8;
 
+/// A command that waited for longer may be a repeat of one that is forgotten: T-HIST is at least so much longer than T-MAX, in which agents
+/// repeat (RFC 3435 4.3).
+const WAIT_MAX: Duration = Duration::from_secs(10);
+
 /// What became of a command for now.
 pub(super) enum Step {
     /// It is finished: this is the response.
@@ -45,6 +49,10 @@ impl Core {
         let Received { message, .. } = received;
         let CommandLine { verb, id, endpoint: name, .. } = *line;
         let agent = message.agent;
+        if turn.now.since(received.origin.arrival) >= WAIT_MAX {
+            self.counters.add(Counter::CommandsLate);
+            return self.finish(message);
+        }
         self.tallies.of(agent).heard = Some(turn.now);
         let (same_content, room) =
             self.settings.agent(agent).map_or((false, mgcp::SMALLEST_MAX_RESPONSE), |agent| (agent.same_content, agent.max_response));
