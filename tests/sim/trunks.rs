@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use tollgate::proto::agent::trunks::{Kind, Settings, Trunks};
 use tollgate::proto::agent::{Ended, Failure, Observer, Phase, Timers};
-use tollgate::proto::base::{EndpointIndex, Rng, Time};
+use tollgate::proto::base::{CoreId, EndpointIndex, Rng, Time};
 use tollgate::proto::cas::{Direction, Signalling};
 use tollgate::proto::core::Ask;
 use tollgate::proto::package::ChannelKind;
@@ -156,8 +156,17 @@ fn signalling(kind: Kind, span: usize) -> Signalling {
     }
 }
 
-/// Makes calls for `time`, with these far ends that misbehave and datagrams that are lost, both of a million.
-fn play(layout: Layout, seed: u64, kind: Kind, misbehave: u32, loss: u32, time: std::time::Duration) {
+/// What goes wrong: of a million far ends, and of a million datagrams; and how long cores stand still, every 300 ms or so.
+#[derive(Clone, Copy, Default)]
+struct Trouble {
+    misbehave: u32,
+    loss: u32,
+    late: std::time::Duration,
+}
+
+/// Makes calls for `time`.
+fn play(layout: Layout, seed: u64, kind: Kind, trouble: Trouble, time: std::time::Duration) {
+    let Trouble { misbehave, loss, late } = trouble;
     let mut w = World::new(Setup { told: false, ..Setup::new(layout, seed) }, |plan, _| {
         plan.spans.iter_mut().enumerate().for_each(|(n, span)| span.signalling = signalling(kind, n));
     });
@@ -178,9 +187,16 @@ fn play(layout: Layout, seed: u64, kind: Kind, misbehave: u32, loss: u32, time: 
     w.add_agent(Box::new(Caller(shared.clone())));
     let until = w.now + time;
     let limit = until + 300 * S;
+    let (mut rng, mut busy_until) = (Rng::new(seed).fork("late"), w.now);
     while shared.borrow().agent.phase() != Phase::Done && w.now < limit {
         w.run_for(TICK);
-        let orders = std::mem::take(&mut shared.borrow_mut().orders);
+        if !late.is_zero() && w.now < until && rng.below(30) == 0 {
+            let time = rng.duration(MS, late);
+            (0..w.plan.cores).for_each(|core| w.stall(CoreId(core), time));
+            busy_until = busy_until.max(w.now + time);
+        }
+        // Orders to far ends wait for the cores too.
+        let orders = if w.now < busy_until { Vec::new() } else { std::mem::take(&mut shared.borrow_mut().orders) };
         for (line, name, words) in orders {
             let endpoint: EndpointIndex = w.plan.topology.lookup(name.split('@').next().unwrap().as_bytes()).unwrap();
             let core = w.plan.owner(endpoint);
@@ -198,8 +214,8 @@ fn play(layout: Layout, seed: u64, kind: Kind, misbehave: u32, loss: u32, time: 
     assert_eq!(shared.told.0, [], "{layout:?} {kind:?} seed {seed}: {table:#?}");
     assert_eq!(shared.agent.phase(), Phase::Done, "{layout:?} {kind:?} seed {seed}: {table:#?}");
     for (name, odd, outcomes) in shared.agent.outcomes() {
-        let made = odd != (misbehave > 0) || outcomes.begun > 0;
-        assert!(made && outcomes.begun == outcomes.well + outcomes.refused && outcomes.refused == 0, "{kind:?} {name}: {outcomes:?}");
+        let made = odd != (misbehave > 0) || outcomes.begun > 0 || !late.is_zero();
+        assert!(made && outcomes.begun == outcomes.well + outcomes.refused && (outcomes.refused == 0 || !late.is_zero()), "seed {seed} {kind:?} {name}: {outcomes:?}");
     }
     drop(shared);
     w.run_for(25 * S);
@@ -213,7 +229,7 @@ fn calls_over_every_kind_of_trunk_go_well() {
     for (place, layout) in Layout::ALL.into_iter().enumerate() {
         let kinds = if place == 0 { &Kind::ALL[..] } else { &Kind::ALL[place % 6..][..1] };
         for kind in kinds {
-            play(layout, 100 + place as u64, *kind, 0, 0, 6 * S);
+            play(layout, 100 + place as u64, *kind, Trouble::default(), 6 * S);
         }
     }
 }
@@ -222,7 +238,7 @@ fn calls_over_every_kind_of_trunk_go_well() {
 #[test]
 fn calls_go_well_over_a_lossy_network() {
     for (place, kind) in Kind::ALL.into_iter().enumerate() {
-        play(Layout::ALL[place % Layout::ALL.len()], 200 + place as u64, kind, 0, 10_000, 6 * S);
+        play(Layout::ALL[place % Layout::ALL.len()], 200 + place as u64, kind, Trouble { loss: 10_000, ..Trouble::default() }, 6 * S);
     }
 }
 
@@ -230,6 +246,17 @@ fn calls_go_well_over_a_lossy_network() {
 #[test]
 fn no_trunk_stays_stuck_when_far_ends_misbehave() {
     for (place, kind) in Kind::ALL.into_iter().enumerate() {
-        play(Layout::ALL[(place + 1) % Layout::ALL.len()], 300 + place as u64, kind, 800_000, 0, 8 * S);
+        play(Layout::ALL[(place + 1) % Layout::ALL.len()], 300 + place as u64, kind, Trouble { misbehave: 800_000, ..Trouble::default() }, 8 * S);
+    }
+}
+
+/// The same on cores that stand still for up to 300 ms every now and then, and refuse calls that came too late.
+#[test]
+fn calls_go_well_on_cores_that_are_late() {
+    let seeds = super::random::number("TOLLGATE_SEED").map_or(400..406, |seed| seed..seed + 1);
+    for seed in seeds {
+        let kind = Kind::ALL[seed as usize % 6];
+        let layout = Layout::ALL[seed as usize % 5];
+        play(layout, seed, kind, Trouble { misbehave: 300_000, late: 300 * MS, ..Trouble::default() }, 8 * S);
     }
 }

@@ -136,6 +136,7 @@ fn carry_out(
     let kind = signalling.digits();
     match output {
         Output::Show(state) => card.order_line(now, endpoint, &LineOrder::Show(state)),
+        Output::Pulse(state, length) => card.order_line(now, endpoint, &LineOrder::Pulse(state, length)),
         Output::Send(digits) => card.order_line(now, endpoint, &LineOrder::Send(kind, digits)),
         Output::StopSending => card.order_line(now, endpoint, &LineOrder::StopSending),
         Output::Listen(on) => card.order_line(now, endpoint, &LineOrder::Listen(on.then_some(kind))),

@@ -285,6 +285,8 @@ enum Fault {
 enum Output {
     /// Show this to the line.
     Show(LineState),
+    /// Show it for so long, and then again what was shown before.
+    Pulse(LineState, Duration),
     /// Send these digits, and say when they are sent.
     Send(Digits),
     /// Stop sending.

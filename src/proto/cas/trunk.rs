@@ -5,6 +5,7 @@ use crate::proto::base::Time;
 use crate::proto::package::ChannelKind;
 use crate::proto::package::parameters::{Digits, MfDigit, Setup};
 use crate::proto::trunk::{DigitKind, EventText, Hook, LineState};
+use std::time::Duration;
 
 /// The most strings of a set-up: country, identity, address.
 const STRINGS: usize = 3;
@@ -271,8 +272,7 @@ impl Trunk {
                 self.send(now, times, out);
             }
             Order::Recall => {
-                self.show(Hook::On, out);
-                self.pulse = now + times.flash;
+                self.show_for(now, Hook::On, times.flash, out);
             }
             Order::ReleaseComplete => {
                 if self.state == State::AwaitRelease {
@@ -343,8 +343,8 @@ impl Trunk {
         }
         out(Output::Listen(false));
         self.work = None;
-        self.pulse = Time::NEVER;
         self.show(Hook::On, out);
+        self.pulse = Time::NEVER;
         self.enter(State::Releasing, now + times.guard);
     }
 
@@ -478,8 +478,7 @@ impl Trunk {
     }
 
     fn wink(&mut self, now: Time, times: &Times, out: Outputs<'_>) {
-        self.show(Hook::Off, out);
-        self.pulse = now + times.wink;
+        self.show_for(now, Hook::Off, times.wink, out);
     }
 
     fn end_pulse(&mut self, now: Time, times: &Times, out: Outputs<'_>) {
@@ -535,16 +534,30 @@ impl Trunk {
     }
 
     fn show(&mut self, hook: Hook, out: Outputs<'_>) {
+        // A pulse ends by itself, unless it is told to stay.
+        if self.shows != hook || self.pulse != Time::NEVER {
+            self.shows = hook;
+            out(Output::Show(line_state(hook)));
+        }
+    }
+
+    /// A wink or a flash. The card ends it; what follows here waits as long.
+    fn show_for(&mut self, now: Time, hook: Hook, length: Duration, out: Outputs<'_>) {
         if self.shows != hook {
             self.shows = hook;
-            out(Output::Show(if hook == Hook::Off { LineState::OffHook } else { LineState::OnHook }));
+            out(Output::Pulse(line_state(hook), length));
         }
+        self.pulse = now + length;
     }
 
     fn enter(&mut self, state: State, guard: Time) {
         self.state = state;
         self.guard = guard;
     }
+}
+
+fn line_state(hook: Hook) -> LineState {
+    if hook == Hook::Off { LineState::OffHook } else { LineState::OnHook }
 }
 
 fn event(out: Outputs<'_>, name: &'static str) {

@@ -140,6 +140,7 @@ impl Digroup {
         let Some(Slot { wire: Some(wire), media, .. }) = slot else { return };
         match *order {
             LineOrder::Show(state) => wire.show(state),
+            LineOrder::Pulse(state, length) => wire.show_for(now, state, length),
             LineOrder::Send(DigitKind::Pulse, digits) => wire.send(now, digits),
             LineOrder::Send(kind, digits) => {
                 if !media.as_mut().is_some_and(|media| media.send_digits(kind, digits)) {

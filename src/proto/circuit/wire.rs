@@ -85,6 +85,8 @@ const DIGIT_END: Duration = Duration::from_millis(200);
 pub struct Wire {
     coding: Coding,
     shown: LineState,
+    /// Until when that is shown, and what is shown then.
+    pulse: Option<(Time, LineState)>,
     hook: Hook,
     /// A hook that was seen once, and when.
     maybe: Option<Time>,
@@ -114,7 +116,7 @@ struct Listening {
 impl Wire {
     /// Both ends on-hook.
     pub fn new(coding: Coding) -> Wire {
-        Wire { coding, shown: LineState::OnHook, hook: Hook::On, maybe: None, sending: None, listening: None }
+        Wire { coding, shown: LineState::OnHook, pulse: None, hook: Hook::On, maybe: None, sending: None, listening: None }
     }
 
     /// Its coding.
@@ -134,7 +136,13 @@ impl Wire {
 
     /// Shows this from now on; pulses that are being sent go on.
     pub fn show(&mut self, state: LineState) {
-        self.shown = state;
+        (self.shown, self.pulse) = (state, None);
+    }
+
+    /// Shows this for so long, then again what was shown before.
+    pub fn show_for(&mut self, now: Time, state: LineState, length: Duration) {
+        let before = self.pulse.map_or(self.shown, |(_, before)| before);
+        (self.shown, self.pulse) = (state, Some((now + length, before)));
     }
 
     /// Sends digits as dial pulses; [`LineInput::Sent`] follows. What is no digit is left out.
@@ -194,6 +202,9 @@ impl Wire {
         {
             self.sending = None;
             out(LineInput::Sent { failed: false }, now);
+        }
+        if let Some((_, before)) = self.pulse.take_if(|(until, _)| *until <= now) {
+            self.shown = before;
         }
         let broken = self.sending.is_some_and(|sending| sending.on_hook);
         self.coding.bits(if broken { LineState::OnHook } else { self.shown })
@@ -257,6 +268,25 @@ mod tests {
             wire.take(ms(3 * place as u64), bits, &mut |input, at| seen.push((input, at)));
         }
         assert_eq!(seen, [(LineInput::Hook(Hook::Off), ms(12)), (LineInput::Hook(Hook::On), ms(21))]);
+    }
+
+    #[test]
+    fn a_wink_is_as_long_as_it_was_ordered() {
+        let mut wire = Wire::new(Coding::EarAndMouth);
+        let mut off_hook = Vec::new();
+        for n in 0..300 {
+            match n {
+                10 => wire.show_for(ms(30), LineState::OffHook, Duration::from_millis(200)),
+                // The second one is told to stay.
+                150 => wire.show_for(ms(450), LineState::OffHook, Duration::from_millis(200)),
+                170 => wire.show(LineState::OffHook),
+                _ => {}
+            }
+            off_hook.extend((wire.give(ms(3 * n), &mut |_, _| {}) != 0).then_some(3 * n));
+        }
+        let first: Vec<_> = off_hook.iter().filter(|at| **at < 400).collect();
+        assert_eq!((first[0], first[first.len() - 1]), (&30, &228));
+        assert_eq!(off_hook.iter().filter(|at| **at >= 450).count(), 150);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::proto::base::{EndpointIndex, Mode, Time};
 use crate::proto::package::EventId;
 use crate::proto::package::parameters::Digits;
 use std::fmt;
+use std::time::Duration;
 use std::net::{IpAddr, SocketAddr};
 
 /// A card driver, as one core sees it. It never blocks: what takes time is answered later by an indication.
@@ -251,6 +252,9 @@ pub enum Indication {
 pub enum LineOrder {
     /// Show this.
     Show(LineState),
+    /// Show this for so long, then again what was shown before, unless another one comes first. The card keeps the time: a wink is as
+    /// long as it should be however late the core is that ordered it.
+    Pulse(LineState, Duration),
     /// Send these digits; [`LineInput::Sent`] follows.
     Send(DigitKind, Digits),
     /// Stop sending, without [`LineInput::Sent`].

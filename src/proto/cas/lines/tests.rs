@@ -272,3 +272,19 @@ fn a_core_that_is_late_reads_a_wink_as_a_wink() {
     assert_eq!(span.state(), "sends-digits");
     assert_eq!(span.seen(3_000), "oc(MS/sup) MS/ans T/as");
 }
+
+/// The same for the wink that it gives: the card ends it in time, so the far end does not take it for an answer.
+#[test]
+fn a_core_that_is_late_gives_a_wink_as_a_wink() {
+    for kind in [ChannelKind::CasMf, ChannelKind::FeatureGroupD] {
+        let mut span = Span::of(kind);
+        span.far(mf("k0,5,5,5,s0"));
+        // It is away when the wink should end, and for long after the digits have come.
+        span.seen(250);
+        assert_eq!(span.state(), "winks", "{kind:?}");
+        span.now += Duration::from_secs(2);
+        let seen = span.seen(10);
+        assert!(seen.ends_with("/inf(k0,5,5,5,s0)"), "{kind:?}: {seen:?}");
+        assert_eq!(span.state(), "awaits-agent", "{kind:?}");
+    }
+}

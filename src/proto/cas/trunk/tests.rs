@@ -20,7 +20,7 @@ fn wink(kind: ChannelKind) -> Signalling {
 
 fn word(output: Output) -> String {
     match output {
-        Output::Show(state) => format!("{state:?}"),
+        Output::Show(state) | Output::Pulse(state, _) => format!("{state:?}"),
         Output::Send(digits) => {
             let name = |digit: u8| match MfDigit::name(digit) {
                 "" => char::from(digit).to_string(),

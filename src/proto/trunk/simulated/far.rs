@@ -25,6 +25,8 @@ const WINK_MAX: Duration = ms(350);
 const FLASH: Duration = ms(500);
 /// A far end that hears no wink for so long sends its digits: the trunk has immediate start.
 const NO_WINK: Duration = ms(600);
+/// The same of Feature Group D, where there is always a wink: it gives up.
+const NO_WINK_EVER: Duration = ms(5_000);
 /// A far end of Feature Group D that hears nothing for so long after a string asks for the next, or says that it has all.
 const SILENCE: Duration = ms(400);
 /// From the last digit to the answer, and from ringing to it.
@@ -54,6 +56,7 @@ enum Step {
     Silence(u32),
     Sent(u32),
     Tone(u32, bool, bool),
+    PulseEnds,
 }
 
 /// Where a call is, as the far end sees it.
@@ -80,6 +83,8 @@ struct FarEnd {
     /// What the gateway shows, and since when.
     sees: LineState,
     since: Time,
+    /// Until when the gateway shows it, and what it shows then.
+    pulse: Option<(Time, LineState)>,
     listens: Option<DigitKind>,
     /// Digits to send, how, and how many are gone.
     digits: Digits,
@@ -106,6 +111,7 @@ impl FarEnd {
             off: false,
             sees: LineState::OnHook,
             since: Time::ZERO,
+            pulse: None,
             listens: None,
             digits: Digits::NONE,
             digit_kind: DigitKind::Dtmf,
@@ -164,7 +170,8 @@ impl FarEnds {
                 let plan = end.plan;
                 end.dials = plan;
                 self.at(now, endpoint, Step::Show(plan, true));
-                self.at(now + NO_WINK, endpoint, Step::NextDigit(plan));
+                let patience = if kind == ChannelKind::FeatureGroupD { NO_WINK_EVER } else { NO_WINK };
+                self.at(now + patience, endpoint, Step::NextDigit(plan));
             }
             FarOrder::Digits(digit_kind, digits) => {
                 if end.dials == end.plan && (end.phase == Phase::Calling || now < end.dials_until) {
@@ -206,13 +213,37 @@ impl FarEnds {
                 self.at(now + length(how, digits.as_slice()), endpoint, Step::Sent(sending));
             }
             LineOrder::StopSending => end.sending += 1,
-            LineOrder::Show(state) => {
-                let before = std::mem::replace(&mut end.sees, state);
-                if before != state {
-                    let lasted = now.since(std::mem::replace(&mut end.since, now));
-                    self.see(now, endpoint, state, lasted);
-                }
+            LineOrder::Show(state) => self.show(now, endpoint, state, None),
+            LineOrder::Pulse(state, length) => {
+                self.show(now, endpoint, state, Some(now + length));
+                self.at(now + length, endpoint, Step::PulseEnds);
             }
+        }
+    }
+
+    /// The gateway shows this, until then when it is a pulse.
+    fn show(&mut self, now: Time, endpoint: EndpointIndex, state: LineState, until: Option<Time>) {
+        self.end_pulse(now, endpoint);
+        let Some(end) = self.ends.get_mut(&endpoint) else { return };
+        let before = end.pulse.map_or(end.sees, |(_, before)| before);
+        end.pulse = until.map(|until| (until, before));
+        self.show_now(now, endpoint, state);
+    }
+
+    fn show_now(&mut self, now: Time, endpoint: EndpointIndex, state: LineState) {
+        let Some(end) = self.ends.get_mut(&endpoint) else { return };
+        let before = std::mem::replace(&mut end.sees, state);
+        if before != state {
+            let lasted = now.since(std::mem::replace(&mut end.since, now));
+            self.see(now, endpoint, state, lasted);
+        }
+    }
+
+    /// Ends a pulse of the gateway whose time has come, at that time.
+    fn end_pulse(&mut self, now: Time, endpoint: EndpointIndex) {
+        let pulse = self.ends.get_mut(&endpoint).and_then(|end| end.pulse.take_if(|(until, _)| *until <= now));
+        if let Some((until, before)) = pulse {
+            self.show_now(until, endpoint, before);
         }
     }
 
@@ -239,8 +270,8 @@ impl FarEnds {
                 end.plan += 1;
                 end.phase = Phase::Idle;
             }
-            // It has everything, or asks for more.
-            (LineState::OnHook, Phase::Dialled) if end.kind == ChannelKind::FeatureGroupD && lasted <= WINK_MAX => {}
+            // It has everything, or asks for more; elsewhere a wink that comes late.
+            (LineState::OnHook, Phase::Dialled) if lasted <= WINK_MAX => {}
             (LineState::OnHook, Phase::Called(_) | Phase::Dialled) => {
                 end.plan += 1;
                 let plan = end.plan;
@@ -312,6 +343,7 @@ impl FarEnds {
     }
 
     fn take(&mut self, now: Time, endpoint: EndpointIndex, step: Step) -> Option<LineInput> {
+        self.end_pulse(now, endpoint);
         let default = self.behaviour;
         let end = self.ends.get_mut(&endpoint)?;
         match step {
