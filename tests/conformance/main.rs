@@ -29,6 +29,7 @@ mod restarts;
 mod signals;
 mod syntax;
 mod transactions;
+mod trunk_items;
 
 use std::net::SocketAddr;
 use std::time::Duration;
