@@ -133,6 +133,12 @@ impl Trunk {
     /// A digit came.
     pub fn handle_digit(&mut self, now: Time, kind: DigitKind, symbol: u8, times: &Times, out: Outputs<'_>) {
         let own = (kind == DigitKind::Mf) == (self.signalling.digits() == DigitKind::Mf);
+        if own && self.incoming && matches!(self.state, State::Seized | State::Winking) {
+            // The far end does not wait for our wink, or no longer: the receiver is attached, and what is dialled counts.
+            self.pulse = Time::NEVER;
+            self.end_pulse(now, times, out);
+            self.enter(State::Collecting, now + times.first_digit);
+        }
         if !own || !self.incoming || !matches!(self.state, State::Collecting | State::AwaitAgent) {
             return;
         }

@@ -9,8 +9,8 @@ use crate::proto::base::{EndpointIndex, Mode, Time};
 use crate::proto::package::EventId;
 use crate::proto::package::parameters::Digits;
 use std::fmt;
-use std::time::Duration;
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 /// A card driver, as one core sees it. It never blocks: what takes time is answered later by an indication.
 pub trait Card {

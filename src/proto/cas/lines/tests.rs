@@ -288,3 +288,24 @@ fn a_core_that_is_late_gives_a_wink_as_a_wink() {
         assert_eq!(span.state(), "awaits-agent", "{kind:?}");
     }
 }
+
+/// A far end that has waited for the wink long enough dials without it; the receiver is attached as soon as the seizure is seen.
+#[test]
+fn digits_without_a_wink_are_taken() {
+    for (kind, digits, event) in
+        [(ChannelKind::CasMf, mf("k0,5,5,5,s0"), "MS/inf(k0,5,5,5,s0)"), (ChannelKind::CasDtmf, keys_seize(), "D/5")]
+    {
+        let mut span = Span::of(kind);
+        span.far(digits);
+        // Seen at once, and then not for so long that the wink would come behind the first digit.
+        span.seen(60);
+        span.now += Duration::from_millis(700);
+        let seen = span.seen(3_000);
+        assert!(seen.contains(event), "{kind:?}: {seen:?}");
+        assert_eq!(span.state(), "awaits-agent", "{kind:?}");
+    }
+}
+
+fn keys_seize() -> FarOrder {
+    FarOrder::Seize(DigitKind::Dtmf, keys("5"))
+}
