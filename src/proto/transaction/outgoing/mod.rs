@@ -368,9 +368,7 @@ impl Outgoing {
         let timers = self.timers;
         let slot = &mut self.slots[key as usize];
         let Some(first_sent) = slot.first_sent else {
-            slot.first_sent = Some(now);
-            slot.moved = false;
-            self.transmitted(now, key);
+            self.first_copies(now, key);
             return Step::Transmit { repeat: false };
         };
         if slot.last_hope && slot.phase == Phase::Waiting && !slot.untried() {
@@ -419,6 +417,22 @@ impl Outgoing {
     fn wait_to_give_up(&mut self, key: u32, first_sent: Time) -> Step {
         self.wheel.schedule(key, self.slots[key as usize].id, first_sent + self.timers.give_up());
         Step::Wait
+    }
+
+    /// The first copy of a command leaves, and with it those of the commands it must not overtake, though their turn is later: the pace
+    /// may have quickened since, or they were for another agent.
+    fn first_copies(&mut self, now: Time, key: u32) {
+        let mut next = Some(key);
+        for _ in 0..=OLDER {
+            let Some(key) = next else { return };
+            let slot = &mut self.slots[key as usize];
+            let behind = slot.delivery.behind;
+            if slot.phase != Phase::Free && slot.first_sent.is_none() {
+                (slot.first_sent, slot.placed, slot.moved) = (Some(now), true, false);
+                self.transmitted(now, key);
+            }
+            next = behind.and_then(|id| self.key(id));
+        }
     }
 
     fn transmitted(&mut self, now: Time, key: u32) {

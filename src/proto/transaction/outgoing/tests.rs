@@ -578,3 +578,25 @@ fn first_copies_go_at_the_pace_the_agent_can_take() {
     let slow = first(&mut machine, &mut now, 2 * S).len();
     assert!(slow <= 10, "{slow}");
 }
+
+#[test]
+fn what_must_not_be_overtaken_goes_along_though_its_turn_is_later() {
+    // G-QUA-13: the pace of one agent holds the first back; the second is for another agent (seed 3 of the random worlds).
+    let mut machine = machine(steady());
+    machine.set_pace(PaceSettings { rate_max: 1, rate_min: 1, step: 1, ..PaceSettings::default() });
+    let mut now = Time::from_millis(1000);
+    for _ in 0..50 {
+        machine.send(now, CA, &addresses(1), 7, write).unwrap();
+    }
+    while machine.poll(now).is_some() {}
+    let first = machine.send_with(now, CA, &addresses(1), 8, UNTIL_T_MAX, write).unwrap();
+    while machine.poll(now).is_some() {}
+    now += MS;
+    let behind = Delivery { behind: Some(first), ..UNTIL_T_MAX };
+    let second = machine.send_with(now, AgentId(1), &addresses(1), 9, behind, write).unwrap();
+    let body = machine.body(first).unwrap().to_vec();
+    let Some(Due::Transmit { id, older, repeat: false, .. }) = machine.poll(now) else { panic!("nothing is sent") };
+    assert_eq!((id, older.iter().collect::<Vec<_>>()), (second, vec![&body[..]]));
+    // It was sent, so that it can be answered, and is not sent for the first time again.
+    assert!(matches!(machine.handle_response(now + MS, 200, first, false), Answer::Done(_)));
+}
