@@ -259,9 +259,10 @@ impl RandomAgent {
 
     fn request(&mut self) -> Vec<String> {
         let mut lines = vec![format!("X: {:X}", 1 + self.rng.below(1 << 32))];
+        // Every request wants the numbered events of the line.
+        lines.push((*self.pick(&["R: T/oc(N)", "R: T/oc(N),T/co1(I)", "Q: loop\r\nR: T/oc(N)", "R: T/oc(A),T/co1(N)"])).to_owned());
         match self.rng.below(4) {
             0 => lines.push("D: (xx|[0-7]xxx|11)".into()),
-            1 => lines.push("R:".into()),
             // Whatever stands before the @, it must be one of the two agents.
             2 => lines.push(format!("N: ca{}@ca{}.example.net:2727", 1 + self.rng.below(2), 1 + self.rng.below(2))),
             _ => {}

@@ -2,8 +2,9 @@
 
 use super::world::World;
 use crate::proto::base::{CoreId, Counter, EndpointIndex};
-use crate::proto::core::{Answer, Ask};
-use crate::proto::trunk::Facility;
+use crate::proto::core::{Answer, Ask, EndpointView, StateFilter};
+use crate::proto::package::{find_item, find_package};
+use crate::proto::trunk::{CardOrder, EventText, Facility};
 
 impl World {
     /// A counter, over all cores.
@@ -66,6 +67,51 @@ impl World {
         if let Some(journal) = &self.wires.journal {
             journal.check_connections(&present);
         }
+    }
+
+    /// Nothing that was refused is in place, on any core (G-TXN-02, G-SHD-06); and no event was left out that no counter knows of.
+    pub(super) fn check_requests(&mut self) {
+        let Some(journal) = self.wires.journal.take() else { return };
+        let lost = [Counter::NotifiesLost, Counter::QuarantineLost, Counter::ObservedLost].map(|counter| self.counter(counter));
+        let gaps = journal.notified.gaps();
+        assert!(self.events_may_be_lost || lost != [0; 3] || gaps.is_empty(), "events are lost: {gaps:?}");
+        let all = self.plan.topology.select_all();
+        let owners = if journal.has_refused() { self.plan.owners.clone() } else { Vec::new() };
+        for core in owners {
+            let Answer::Endpoints(views) = self.ask_core(core, Ask::Endpoints(all, StateFilter::All)) else {
+                panic!("a core does not answer")
+            };
+            let wrong = views.iter().find(|view| !view.request.is_empty() && journal.is_refused(&view.request));
+            let which = |view: &EndpointView| format!("request {} was refused and is in place on {:?}", view.request, view.endpoint);
+            assert!(wrong.is_none(), "{}", wrong.map(which).unwrap_or_default());
+        }
+        self.wires.journal = Some(journal);
+    }
+
+    /// The line of an endpoint shows the next of its numbered events, `T/oc(n)`, when the agent has asked for its events: whether it has.
+    /// From then on every request for it must ask for `T/oc`.
+    pub fn happen(&mut self, endpoint: EndpointIndex) -> bool {
+        let (core, topology) = (self.plan.owner(endpoint), self.plan.topology.clone());
+        let Some(one) = topology.selection_of(endpoint) else { return false };
+        let Answer::Endpoints(views) = self.ask_core(core, Ask::Endpoints(one, StateFilter::All)) else { return false };
+        let is_asked_for = views.first().is_some_and(|view| !matches!(view.request.as_str(), "" | "0") && view.service.in_service);
+        let event = find_package(b"T").and_then(|package| find_item(package, b"oc"));
+        if let (true, Some(event), Some(journal)) = (is_asked_for, event, &mut self.wires.journal) {
+            let number = journal.notified.happens(endpoint).to_string();
+            let parameters = EventText::new(number.as_bytes());
+            self.ask_core(core, Ask::Card(CardOrder::Event { endpoint, connection: None, event, parameters }));
+        }
+        is_asked_for
+    }
+
+    /// Endpoints with events that were not told yet.
+    pub fn untold(&self) -> Vec<EndpointIndex> {
+        self.wires.journal.as_ref().map(|journal| journal.notified.untold()).unwrap_or_default()
+    }
+
+    /// Endpoints go out of service from now on, and what happened on them may be lost.
+    pub fn lose_events(&mut self) {
+        self.events_may_be_lost = true;
     }
 
     /// The facility of a span, by its name.

@@ -3,6 +3,7 @@
 //! A command takes effect at some time between its first arrival and the first sending of its final. From these intervals follows what
 //! certainly exists and what certainly does not, however commands overlap.
 
+use super::notified::Notified;
 use super::reply::Reply;
 use super::told::Told;
 use crate::proto::base::{CoreId, EndpointIndex, Time};
@@ -77,6 +78,10 @@ pub struct Journal {
     own_text: HashMap<u32, Vec<u8>>,
     /// What was said of service states.
     told: Told,
+    /// What was said of the lines' events.
+    pub(super) notified: Notified,
+    /// Identifiers of requests for many endpoints that were refused: they must be in place nowhere.
+    refused: HashSet<String>,
     /// Whether messages of a datagram must be answered in order: not when some are dropped on the way.
     pub in_order: bool,
     /// The shortest vote deadline so far.
@@ -103,6 +108,8 @@ impl Journal {
             freed: HashMap::new(),
             restarting: true,
             own_text: HashMap::new(),
+            notified: Notified::default(),
+            refused: HashSet::new(),
             in_order: true,
         }
     }
@@ -138,6 +145,9 @@ impl Journal {
             if let Peek::Response { code: 200..=299, id } = peeked {
                 self.restarting &= !self.own.contains(&id);
                 self.told.confirmed(id);
+            }
+            if let Peek::Response { code: 200.., id } = peeked {
+                self.notified.answered(id);
             }
             let Peek::Command(CommandLine { verb, id, endpoint, .. }) = peeked else { continue };
             let key = (from.ip(), id);
@@ -182,6 +192,10 @@ impl Journal {
             assert!(reply.bytes.len() <= largest, "a message of {} bytes, the agent takes {largest}", reply.bytes.len());
             match reply.code {
                 None => {
+                    let endpoint = reply.line.split([' ', '@']).nth(2).and_then(|name| self.plan.topology.lookup(name.as_bytes()));
+                    if let Some(endpoint) = endpoint.filter(|_| reply.line.starts_with("NTFY ") && !self.own.contains(&reply.id)) {
+                        self.notified.sent(at, endpoint, &replies[..place], reply);
+                    }
                     self.own_command(core, replies.len() > 1, reply);
                     self.told.sent(self.event, at, to, forms, reply);
                 }
@@ -255,6 +269,12 @@ impl Journal {
             transaction.ended = Some((event, reply.bytes.clone()));
         }
         transaction.code = code;
+        // What is refused for now (405, 409) may be asked for again under the same identifier; 407 ends what may have begun.
+        let is_request = transaction.verb == Some(Verb::Rqnt) && transaction.local.ends_with('*');
+        if is_request && code >= 400 && !matches!(code, 405 | 407 | 409) {
+            let parameters = Reply::parameters_of(&transaction.text);
+            self.refused.extend(parameters.into_iter().filter(|(name, _)| name == "X").map(|(_, value)| value.to_ascii_uppercase()));
+        }
         self.check_order(key, datagram);
         if code == 200 && self.transactions.get(&key).is_some_and(|t| t.verb == Some(Verb::Crcx)) {
             self.note_created(key, reply);
@@ -375,6 +395,16 @@ impl Journal {
     /// The final of a command, if one was sent: its code.
     pub fn code(&self, agent: IpAddr, id: u32) -> Option<u16> {
         self.transactions.get(&(agent, id)).map(|t| t.code).filter(|&code| code != 0)
+    }
+
+    /// Whether a request for many endpoints was refused at all.
+    pub fn has_refused(&self) -> bool {
+        !self.refused.is_empty()
+    }
+
+    /// Whether a request for many endpoints with this identifier was refused.
+    pub fn is_refused(&self, request: &str) -> bool {
+        self.refused.contains(&request.to_ascii_uppercase())
     }
 
     /// How many commands came in, and how many of our own went out.

@@ -18,6 +18,7 @@ mod hostile;
 mod inspect;
 mod journal;
 mod layout;
+mod notified;
 mod reply;
 mod script;
 mod setup;

@@ -67,6 +67,8 @@ pub struct World {
     pub(super) receivers: Vec<CoreId>,
     pub(super) next_id: u32,
     pub(super) steps: u64,
+    /// Whether endpoints may go out of service, with what happened on them.
+    pub(super) events_may_be_lost: bool,
 }
 
 impl World {
@@ -128,6 +130,7 @@ impl World {
             answers_own: false,
             next_id: 1000,
             steps: 0,
+            events_may_be_lost: false,
             setup,
         };
         for core in 0..world.plan.cores {
@@ -343,6 +346,7 @@ impl World {
     pub fn run_for(&mut self, time: Duration) {
         let end = self.now + time;
         while self.step_until(end) {}
+        self.check_requests();
     }
 
     /// Runs until no agent wants anything more, at most for `limit`.

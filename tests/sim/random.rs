@@ -9,7 +9,7 @@
 use super::{MS, S};
 use std::net::IpAddr;
 use std::time::Duration;
-use tollgate::proto::base::{CoreId, EndpointIndex, Rng};
+use tollgate::proto::base::{CoreId, Counter, EndpointIndex, Rng};
 use tollgate::proto::core::Administration;
 use tollgate::proto::restart::BlockHow;
 use tollgate::proto::trunk::{CardOrder, Defect};
@@ -63,6 +63,9 @@ fn run(seed: u64) -> u64 {
         }
     });
     w.journal().in_order &= !small;
+    if trouble == Trouble::Cards {
+        w.lose_events();
+    }
     for place in 0..1 + rng.below(2) as u8 {
         let agent = RandomPlan {
             address: IpAddr::from([192, 0, 2, 1 + place]),
@@ -87,6 +90,9 @@ fn run(seed: u64) -> u64 {
         w.set_faults(faults(&mut rng, trouble));
         for _ in 0..2 + rng.below(10) {
             disturb(&mut w, &mut rng, trouble);
+            for _ in 0..more.below(20) {
+                w.happen(EndpointIndex(24 * more.below(4) as u32 + more.below(3) as u32));
+            }
             if pairs {
                 disturb_pairs(&mut w, &mut more);
             }
@@ -130,9 +136,24 @@ fn run(seed: u64) -> u64 {
     assert_eq!(told, Some(Some(250)));
     assert_eq!(w.ask("EPCF", "*", &["B: e:mu"]).code, Some(200));
     w.run_for(S);
+    tell_all(&mut w, trouble);
     w.check_quiet();
     assert_eq!((w.connections().len(), w.media_open()), (0, 0));
     w.digest()
+}
+
+/// Every event that happened is told, once it is asked for again; what was lost is counted.
+fn tell_all(w: &mut World, trouble: Trouble) {
+    for round in 0..3 {
+        for endpoint in w.untold() {
+            let name = format!("ds/ds1-{}/{}", 1 + endpoint.0 / 24, 1 + endpoint.0 % 24);
+            let request = format!("X: F{round}{:X}", endpoint.0);
+            assert_eq!(w.ask("RQNT", &name, &[&request, "Q: loop", "R: T/oc(N)"]).code, Some(200));
+        }
+        w.run_for(2 * S);
+    }
+    let lost = [Counter::NotifiesLost, Counter::QuarantineLost, Counter::ObservedLost].map(|counter| w.counter(counter));
+    assert!(trouble == Trouble::Cards || lost != [0; 3] || w.untold().is_empty(), "untold: {:?}", w.untold());
 }
 
 fn faults(rng: &mut Rng, trouble: Trouble) -> Faults {

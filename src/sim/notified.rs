@@ -1,0 +1,195 @@
+//! What Notify commands tell of the lines' numbered events (`T/oc(1)`, `T/oc(2)`, ... of each endpoint, see [`World::happen`]): in order,
+//! and none left out (G-QUA-13, G-PIG-03, G-SHD-09).
+//!
+//! A Notify that is sent while earlier ones of its endpoint are not answered has those in front of it in its datagram, oldest first, so
+//! that whatever the network does the agent has them in order. What stood behind one that was given up, because no address answered, is
+//! told again. An event that is left out is only noted here: whether the gateway had to drop it is known to its counters.
+//!
+//! [`World::happen`]: super::World::happen
+
+use super::reply::Reply;
+use crate::proto::base::{EndpointIndex, Time};
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// One endpoint.
+#[derive(Default)]
+struct Line {
+    /// Events that happened, by count; the first has number 1.
+    happened: u32,
+    /// The last that was told.
+    told: u32,
+    /// Commands without an answer, in order.
+    open: Vec<Open>,
+}
+
+/// A Notify without an answer.
+#[derive(Debug)]
+struct Open {
+    id: u32,
+    /// Its first event.
+    first: u32,
+    /// When it was sent first.
+    since: Time,
+    /// One behind it was answered, so the agent has it.
+    is_there: bool,
+}
+
+impl Open {
+    /// Whether a copy of it may still come to the agent, later than what is sent now: none leaves after T-MAX.
+    fn may_come(&self, now: Time) -> bool {
+        !self.is_there && now.since(self.since) <= T_MAX
+    }
+}
+
+/// T-MAX, of the settings all worlds have.
+const T_MAX: Duration = Duration::from_secs(20);
+
+/// See the module page.
+#[derive(Default)]
+pub(super) struct Notified {
+    lines: HashMap<EndpointIndex, Line>,
+    /// Events that were left out, in words.
+    gaps: Vec<String>,
+}
+
+impl Notified {
+    /// The number of the next event of an endpoint, which happens now.
+    pub fn happens(&mut self, endpoint: EndpointIndex) -> u32 {
+        let line = self.lines.entry(endpoint).or_default();
+        line.happened += 1;
+        line.happened
+    }
+
+    /// The gateway takes in a final for its command `id`.
+    pub fn answered(&mut self, id: u32) {
+        for line in self.lines.values_mut() {
+            if let Some(place) = line.open.iter().position(|open| open.id == id) {
+                line.open.remove(place);
+                line.open.iter_mut().take(place).for_each(|open| open.is_there = true);
+            }
+        }
+    }
+
+    /// The gateway sends a Notify for the first time, behind these messages of its datagram.
+    ///
+    /// # Panics
+    /// When its events are out of order, were told before, did not happen, or may overtake others.
+    pub fn sent(&mut self, now: Time, endpoint: EndpointIndex, front: &[Reply], command: &Reply) {
+        let numbers: Vec<u32> = numbers(command).collect();
+        let (Some(&first), Some(&last)) = (numbers.first(), numbers.last()) else { return };
+        let line = self.lines.entry(endpoint).or_default();
+        let text = || String::from_utf8_lossy(&command.bytes).into_owned();
+        assert!(numbers.is_sorted_by(|a, b| a < b) && first > 0, "events out of order in {}", text());
+        assert!(last <= line.happened, "{} events happened, told {}", line.happened, text());
+        if first <= line.told {
+            // The oldest was given up: what stood behind it is told again.
+            let place = line.open.iter().position(|open| open.first == first);
+            let place = place.unwrap_or_else(|| panic!("events told again that were answered, in {}; open {:?}", text(), line.open));
+            let lost = line.open.drain(..).take(place).map(|Open { id, .. }| format!("Notify {id} of {endpoint:?} was given up"));
+            self.gaps.extend(lost);
+        } else {
+            let waits = |id: &u32| line.open.iter().any(|open| open.id == *id && open.may_come(now));
+            let mut before = front.iter().map(|message| message.id).filter(waits);
+            let missing = line.open.iter().find(|open| open.may_come(now) && before.next() != Some(open.id));
+            assert!(missing.is_none(), "may overtake {missing:?}, an earlier Notify of its endpoint: {}", text());
+            if first != line.told + 1 {
+                self.gaps.push(format!("after {} of {endpoint:?} comes {}", line.told, text()));
+            }
+        }
+        if !numbers.is_sorted_by(|a, b| a + 1 == *b) {
+            self.gaps.push(format!("between the events of {}", text()));
+        }
+        line.told = last;
+        line.open.push(Open { id: command.id, first, since: now, is_there: false });
+    }
+
+    /// Events that were left out so far.
+    pub fn gaps(&self) -> &[String] {
+        &self.gaps
+    }
+
+    /// Endpoints with events that were not told, or whose Notify was not answered.
+    pub fn untold(&self) -> Vec<EndpointIndex> {
+        let untold = |line: &Line| line.told < line.happened || !line.open.is_empty();
+        let mut list: Vec<_> = self.lines.iter().filter(|(_, line)| untold(line)).map(|(endpoint, _)| *endpoint).collect();
+        list.sort_unstable_by_key(|endpoint| endpoint.0);
+        list
+    }
+}
+
+/// The numbers of the events a Notify tells of.
+fn numbers(command: &Reply) -> impl Iterator<Item = u32> {
+    let events = command.get("O").unwrap_or_default().split(',');
+    events.filter_map(|event| event.trim().strip_prefix("T/oc(")?.strip_suffix(')')?.parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const E: EndpointIndex = EndpointIndex(3);
+    const AT: Time = Time::from_millis(1000);
+
+    fn notify(id: u32, events: &str) -> Reply {
+        let text = format!("NTFY {id} ds/ds1-1/4@tgw.example.net MGCP 1.0\r\nX: 1\r\nO: {events}\r\n");
+        Reply::all(text.as_bytes()).remove(0)
+    }
+
+    fn after(events: u32) -> Notified {
+        let mut notified = Notified::default();
+        (0..events).for_each(|_| _ = notified.happens(E));
+        notified
+    }
+
+    #[test]
+    fn what_is_right_passes() {
+        let mut notified = after(6);
+        let (one, two, three) = (notify(1, "T/oc(1)"), notify(2, "T/oc(2),T/oc(3)"), notify(3, "T/oc(4)"));
+        notified.sent(AT, E, &[], &one);
+        notified.sent(AT, E, std::slice::from_ref(&one), &two);
+        notified.answered(1);
+        notified.sent(AT, E, &[two], &three);
+        // Given up, and told again when the agent is back.
+        notified.sent(AT, E, &[], &notify(4, "T/oc(2),T/oc(3)"));
+        notified.answered(4);
+        notified.sent(AT, E, &[], &notify(5, "T/oc(4),T/oc(5)"));
+        notified.answered(5);
+        assert_eq!((notified.gaps().len(), notified.untold()), (0, vec![E]));
+        notified.sent(AT, E, &[], &notify(6, "T/oc(6)"));
+        notified.answered(6);
+        assert_eq!(notified.untold(), []);
+    }
+
+    #[test]
+    #[should_panic(expected = "may overtake")]
+    fn a_notify_without_the_one_before_is_caught() {
+        let mut notified = after(2);
+        notified.sent(AT, E, &[], &notify(1, "T/oc(1)"));
+        notified.sent(AT, E, &[], &notify(2, "T/oc(2)"));
+    }
+
+    #[test]
+    #[should_panic(expected = "told again")]
+    fn an_event_told_twice_is_caught() {
+        let mut notified = after(2);
+        notified.sent(AT, E, &[], &notify(1, "T/oc(1)"));
+        notified.answered(1);
+        notified.sent(AT, E, &[], &notify(2, "T/oc(1)"));
+    }
+
+    #[test]
+    #[should_panic(expected = "out of order")]
+    fn events_out_of_order_are_caught() {
+        after(2).sent(AT, E, &[], &notify(1, "T/oc(2),T/oc(1)"));
+    }
+
+    #[test]
+    fn an_event_left_out_is_noted() {
+        let mut notified = after(5);
+        notified.sent(AT, E, &[], &notify(1, "T/oc(2)"));
+        notified.answered(1);
+        notified.sent(AT, E, &[], &notify(2, "T/oc(3),T/oc(5)"));
+        assert_eq!(notified.gaps().len(), 2);
+    }
+}
