@@ -2,8 +2,9 @@
 
 use crate::proto::base::Time;
 use crate::proto::circuit::{Coding, Wire};
-use crate::proto::trunk::{Hook, LineInput, LineState};
-use crate::proto::voice::Law;
+use crate::proto::package::parameters::Digits;
+use crate::proto::trunk::{DigitKind, Hook, LineInput, LineState};
+use crate::proto::voice::{self, Ds0, Event, Law};
 use std::f64::consts::TAU;
 use std::time::Duration;
 
@@ -40,8 +41,35 @@ const ANSWER: Duration = Duration::from_secs(2);
 const SEIZE_AFTER: Duration = Duration::from_secs(1);
 const RELEASE_BEFORE: Duration = Duration::from_secs(2);
 
+/// From the start to digits on a channel that does not seize.
+const DIGITS_AFTER: Duration = Duration::from_secs(2);
+/// From the end of a wink to the first digit.
+const AFTER_WINK: Duration = Duration::from_millis(100);
+
+/// What a channel is to do.
+pub struct Part {
+    /// Its number on the trunk.
+    pub number: u8,
+    pub law: Law,
+    pub task: Task,
+    /// How it signals.
+    pub coding: Option<Coding>,
+    pub seizes: bool,
+    pub answers: bool,
+    /// Digits it sends.
+    pub digits: Option<(DigitKind, Digits)>,
+    /// Digits it listens for.
+    pub hears: DigitKind,
+}
+
 /// A channel.
 pub struct Channel {
+    /// Sends and hears digits.
+    media: Ds0,
+    digits: Option<(DigitKind, Digits)>,
+    /// When it sends them.
+    dials: Time,
+    heard: String,
     number: u8,
     law: Law,
     task: Task,
@@ -67,15 +95,21 @@ struct Line {
     hooks: Vec<(u64, Hook)>,
 }
 
+/// The longest string of digits that is remembered.
+const HEARD_MAX: usize = 200;
 /// What is remembered of a gateway's hooks.
 const HOOKS_MAX: usize = 64;
 
 impl Channel {
-    pub fn new(number: u8, law: Law, task: Task, coding: Option<Coding>, seizes: bool, answers: bool) -> Channel {
+    pub fn new(part: &Part) -> Channel {
+        let Part { number, law, task, coding, seizes, answers, digits, hears } = *part;
+        let mut media = Ds0::new(voice::Settings { law, connections: 0, ..voice::Settings::default() });
+        media.listen(Some(hears));
         let line =
             coding.map(|coding| Line { wire: Wire::new(coding), coding, began: None, seizes, answers, called: None, hooks: Vec::new() });
         let (register, errors) = (Pattern::new(), Errors::default());
-        Channel { number, law, task, sent: 0, register, meter: Meter::default(), errors, last: Vec::new(), line }
+        let (meter, heard, last, dials) = (Meter::default(), String::new(), Vec::new(), Time::NEVER);
+        Channel { media, digits, dials, heard, number, law, task, sent: 0, register, meter, errors, last, line }
     }
 
     /// Whether it had something to do.
@@ -85,12 +119,12 @@ impl Channel {
             || self.meter.loudest.is_some_and(|level| level > -60.0)
     }
 
-    pub fn exchange(&mut self, came: &[u8], filler: bool, send: &mut [u8]) {
+    pub fn exchange(&mut self, now: Time, came: &[u8], filler: bool, send: &mut [u8]) {
         if !filler {
             came.iter().for_each(|octet| self.meter.take(self.law, *octet));
         }
         match self.task {
-            Task::Idle => {}
+            Task::Idle => self.talk(now, came, send),
             Task::Loop => {
                 // A period later, as a switch that loops a channel does.
                 if self.last.len() == send.len() {
@@ -116,13 +150,38 @@ impl Channel {
         }
     }
 
+    /// Sends digits when it is time, and hears those that come.
+    fn talk(&mut self, now: Time, came: &[u8], send: &mut [u8]) {
+        if self.dials == Time::NEVER && !self.line.as_ref().is_some_and(|line| line.seizes) {
+            self.dials = now + DIGITS_AFTER;
+        }
+        if self.dials <= now
+            && let Some((kind, digits)) = self.digits.take()
+        {
+            self.media.send_digits(kind, digits);
+        }
+        send.copy_from_slice(came);
+        self.media.exchange(now, send, &mut |_, _, _, _| {});
+        while let Some(event) = self.media.poll() {
+            if let Event::Digit { symbol, on: true, .. } = event
+                && self.heard.len() < HEARD_MAX
+            {
+                self.heard.push(char::from(symbol));
+            }
+        }
+    }
+
     pub fn take_bits(&mut self, now: Time, bits: u8) {
+        let dials = &mut self.dials;
         let Some(line) = &mut self.line else { return };
         let began = *line.began.get_or_insert(now);
         line.wire.take(now, bits, &mut |input, at| {
             let LineInput::Hook(hook) = input else { return };
             if line.hooks.len() < HOOKS_MAX {
                 line.hooks.push((at.since(began).as_millis() as u64, hook));
+            }
+            if line.seizes && hook == Hook::On && *dials == Time::NEVER {
+                *dials = at + AFTER_WINK;
             }
             line.called = match hook {
                 Hook::Off if !line.seizes => Some(at),
@@ -161,6 +220,9 @@ impl Channel {
             put("pattern_octets", self.errors.compared.into());
             put("bit_errors", self.errors.bits.into());
             put("pattern_losses", self.errors.resyncs.into());
+        }
+        if !self.heard.is_empty() {
+            put("heard", self.heard.clone().into());
         }
         if let Some(line) = &self.line {
             let name = |hook: &Hook| if *hook == Hook::Off { "off" } else { "on" };
@@ -272,7 +334,8 @@ mod tests {
     use super::*;
 
     fn channel(task: Task) -> Channel {
-        Channel::new(1, Law::Mu, task, None, false, false)
+        let (coding, digits, hears) = (None, None, DigitKind::Dtmf);
+        Channel::new(&Part { number: 1, law: Law::Mu, task, coding, seizes: false, answers: false, digits, hears })
     }
 
     fn number(channel: &Channel, key: &str) -> f64 {
@@ -285,7 +348,7 @@ mod tests {
         let mut octets = [0xFF; 80];
         for _ in 0..250 {
             let came = octets;
-            tone.exchange(&came, false, &mut octets);
+            tone.exchange(Time::ZERO, &came, false, &mut octets);
         }
         assert!((number(&tone, "level_dbm0") - LEVEL).abs() < 0.1, "{}", tone.report());
         assert!((number(&tone, "tone_dbm0") - LEVEL).abs() < 0.1, "{}", tone.report());
@@ -296,12 +359,12 @@ mod tests {
         let mut far = channel(Task::Pattern);
         let (mut octets, mut came) = ([0xFF; 24], [0xFF; 24]);
         for period in 0..1000 {
-            far.exchange(&came, false, &mut octets);
+            far.exchange(Time::ZERO, &came, false, &mut octets);
             came = octets;
             match period {
                 200 | 300 => came[5] ^= 0x10,
                 // Another place of the pattern: three periods are missing.
-                500..503 => far.exchange(&came, true, &mut came.clone()),
+                500..503 => far.exchange(Time::ZERO, &came, true, &mut came.clone()),
                 _ => {}
             }
         }

@@ -3,18 +3,21 @@
 
 mod channel;
 
-use self::channel::{Channel, Task};
+use self::channel::{Channel, Part, Task};
 use crate::host::card::wire::{Paced, WireSocket};
 use crate::host::clock::{Clock, WallClock};
 use crate::host::transport::burst::Burst;
 use crate::proto::base::Time;
 use crate::proto::circuit::{Channels, Circuit, CircuitSettings, Coding};
+use crate::proto::package::parameters::Digits;
 use crate::proto::pseudowire::{Layout, RtpSettings, State, Structure};
+use crate::proto::trunk::DigitKind;
 use crate::proto::voice::Law;
 use anyhow::{Context, Result, anyhow, bail};
 use std::io::Write;
 use std::net::SocketAddr;
 use std::process::ExitCode;
+use std::str::FromStr;
 use std::time::Duration;
 
 /// Arguments of `tollgate far-end`.
@@ -59,12 +62,42 @@ pub struct Args {
     /// Channels wink when the gateway seizes them, and answer two seconds later.
     #[arg(long, requires = "cas")]
     pub answer: bool,
+    /// Digits that a channel sends as DTMF, `CHANNEL=DIGITS`: after the gateway's wink when it seizes, else after two seconds.
+    #[arg(long, value_name = "CHANNEL=DIGITS")]
+    pub dtmf: Vec<Dialled>,
+    /// The same as MF: `k` is KP, `s` ST, such as `5=k5551234s`.
+    #[arg(long, value_name = "CHANNEL=DIGITS")]
+    pub mf: Vec<Dialled>,
+    /// Channels listen for MF digits and tell which came; else for DTMF.
+    #[arg(long)]
+    pub hear_mf: bool,
     /// Seconds to play.
     #[arg(long, value_name = "S")]
     pub duration: f64,
     /// Print the result as one line of JSON.
     #[arg(long)]
     pub json: bool,
+}
+
+/// Digits of a channel.
+#[derive(Clone, Copy, Debug)]
+pub struct Dialled {
+    channel: u8,
+    digits: Digits,
+}
+
+impl FromStr for Dialled {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Dialled, &'static str> {
+        let (channel, symbols) = text.split_once('=').ok_or("a channel, =, and digits")?;
+        let mut digits = Digits::NONE;
+        let fits = |symbol: u8| matches!(symbol, b'0'..=b'9' | b'A'..=b'D' | b'*' | b'#' | b'k'..=b'm' | b's'..=b'v');
+        if !symbols.bytes().all(|symbol| fits(symbol) && digits.push(symbol)) {
+            return Err("40 digits at most: 0 to 9, A to D, * and #, or with MF k to m (KP) and s to v (ST)");
+        }
+        Ok(Dialled { channel: channel.parse().map_err(|_| "a channel, =, and digits")?, digits })
+    }
 }
 
 /// The longest run: more is a slip of the pen.
@@ -137,7 +170,8 @@ fn channels(args: &Args, layout: &Layout) -> Result<Vec<Channel>> {
         Structure::Bits(_) => 0,
     };
     let numbers: Vec<u8> = (1..=31).filter(|number| !(args.e1 && args.cas && *number == 16)).take(count.into()).collect();
-    for wanted in [&args.tone, &args.loops, &args.pattern, &args.seize].into_iter().flatten() {
+    let dialled = args.dtmf.iter().chain(&args.mf).map(|dialled| &dialled.channel);
+    for wanted in [&args.tone, &args.loops, &args.pattern, &args.seize].into_iter().flatten().chain(dialled) {
         if !numbers.contains(wanted) {
             bail!("there is no channel {wanted}");
         }
@@ -151,7 +185,10 @@ fn channels(args: &Args, layout: &Layout) -> Result<Vec<Channel>> {
                 () if args.tone.contains(&number) => Task::Tone,
                 () => Task::Idle,
             };
-            Channel::new(number, law, task, coding, args.seize.contains(&number), args.answer)
+            let of = |list: &[Dialled], kind| list.iter().find(|d| d.channel == number).map(|d| (kind, d.digits));
+            let digits = of(&args.mf, DigitKind::Mf).or(of(&args.dtmf, DigitKind::Dtmf));
+            let hears = if args.hear_mf { DigitKind::Mf } else { DigitKind::Dtmf };
+            Channel::new(&Part { number, law, task, coding, seizes: args.seize.contains(&number), answers: args.answer, digits, hears })
         })
         .collect())
 }
@@ -190,7 +227,7 @@ struct Bank {
 impl Channels for Bank {
     fn exchange(&mut self, channel: u8, came: &[u8], filler: bool, send: &mut [u8]) {
         if let Some(channel) = self.list.get_mut(usize::from(channel)) {
-            channel.exchange(came, filler, send);
+            channel.exchange(self.now, came, filler, send);
         }
     }
 

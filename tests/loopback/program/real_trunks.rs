@@ -110,6 +110,51 @@ fn a_seizure_by_the_far_ends_bits_is_winked_at() {
     gateway.assert_sound();
 }
 
+/// Must hold 1: keys on a channel are told to the agent.
+#[test]
+fn keys_of_the_far_end_are_notified() {
+    let gateway = Gateway::start(tuning(&[("unit", "1")]));
+    let mut agent = Agent::of(&gateway);
+    let far = FarEnd::start(&gateway.tuning, 1, "6", &["--dtmf", "7=159#"]);
+    let response = agent.ask("RQNT", "ds/ds1-1/7", &["X: 1", "Q: process,loop", "R: d/[0-9*#](n)"]);
+    assert_eq!(response.code, Some(200), "{response:?}");
+    let told = |agent: &mut Agent| {
+        agent.listen(Duration::from_millis(50));
+        let observed: Vec<String> = agent.commands("NTFY").iter().filter_map(|told| told.get("O").map(str::to_owned)).collect();
+        (observed.len() >= 4).then_some(observed)
+    };
+    let observed = eventually("four keys", SOON, || told(&mut agent));
+    assert_eq!(observed.join(" ").to_lowercase(), "d/1 d/5 d/9 d/#");
+    drop(far);
+    gateway.assert_sound();
+}
+
+/// Must hold 2: a call from the far end with its MF digits, and one to it with the gateway's.
+#[test]
+fn calls_over_a_trunk_with_mf_digits_both_ways() {
+    let gateway = Gateway::start(tuning(&[("unit", "1"), ("signalling", "\"mf-wink\"")]));
+    let mut agent = Agent::of(&gateway);
+    let wanted = agent.ask("RQNT", "ds/ds1-1/5", &["X: 1", "R: ms/sup(n)"]);
+    assert_eq!(wanted.code, Some(200), "{wanted:?}");
+    let more = ["--cas", "--answer", "--seize", "5", "--mf", "5=k5551234s", "--hear-mf", "--loss", "1"];
+    let far = FarEnd::start(&gateway.tuning, 1, "9", &more);
+    assert_eq!(agent.expect("NTFY", SOON).get("O").map(str::to_lowercase).as_deref(), Some("ms/sup"));
+    agent.mail.clear();
+    let wanted = agent.ask("RQNT", "ds/ds1-1/5", &["X: 2", "R: ms/inf(n)"]);
+    assert_eq!(wanted.code, Some(200), "{wanted:?}");
+    let told = agent.expect("NTFY", SOON);
+    let observed = told.get("O").unwrap().to_lowercase().replace(' ', "");
+    assert!(observed.starts_with("ms/inf(") && observed.contains("k0,5,5,5,1,2,3,4,s0"), "{observed}");
+    agent.mail.clear();
+    let order = agent.ask("RQNT", "ds/ds1-1/9", &["X: 3", "R: ms/ans(n)", "S: ms/sup(addr(k0,6,1,7,s0))"]);
+    assert_eq!(order.code, Some(200), "{order:?}");
+    let answered = agent.expect("NTFY", SOON);
+    assert_eq!(answered.get("O").map(str::to_lowercase).as_deref(), Some("ms/ans"), "{answered:?}");
+    let report = far.report();
+    assert_eq!(channel(&report, 9)["heard"], "k617s", "{report}");
+    gateway.assert_sound();
+}
+
 /// The description in a response.
 fn description(response: &Message) -> String {
     let from = response.lines.iter().position(|line| line.starts_with("v=")).unwrap_or_else(|| panic!("no description: {response:?}"));
