@@ -228,6 +228,7 @@ fn endpoint(row: &EndpointRow) -> String {
     line("last RSIP", row.restart.as_ref().map(restart).unwrap_or_default());
     line("notified entity", if row.entity.is_empty() { "where commands come from".into() } else { row.entity.clone() });
     line("request", row.request.clone());
+    line("card", row.card.clone().unwrap_or_default());
     line("law", row.law.clone());
     line("line", row.line.clone().unwrap_or_default());
     line("connections", row.connections.len().to_string());
@@ -478,6 +479,7 @@ mod tests {
         EndpointRow {
             name: "ds/ds3-1/ds1-5/17".into(),
             index: 112,
+            card: Some("sim".into()),
             core: 1,
             administrative: "blocked".into(),
             operational: "down".into(),

@@ -37,7 +37,7 @@ impl Gateway {
             }
             What::History => Body::History(pick(self.history.rows(), name, state)?),
             What::Endpoints => Body::Endpoints(self.endpoints(name, state, silent)?),
-            What::Endpoint => Body::Endpoint(Box::new(self.endpoint(name, silent)?)),
+            What::Endpoint => Body::Endpoint(Box::new(self.with_card(self.endpoint(name, silent)?))),
             What::Connections => Body::Connections(self.connections(name, state, silent)?),
             What::Agents => Body::Agents(pick(self.agent_rows(silent), name, state)?),
             What::Transactions => Body::Transactions(self.transactions(name, state, silent)?),
@@ -178,6 +178,13 @@ impl Gateway {
         pick(rows, pattern, state)
     }
 
+    fn with_card(&self, row: EndpointRow) -> EndpointRow {
+        let topology = &self.cores.plan.topology;
+        let span = topology.span_of(EndpointIndex(row.index));
+        let card = span.map(|span| crate::host::card::kind(&self.config(), topology, Facility::Span(span)).to_owned());
+        EndpointRow { card, ..row }
+    }
+
     fn endpoint(&self, name: Option<&str>, silent: &mut Vec<u8>) -> Result<EndpointRow, Failure> {
         let plan = &self.cores.plan;
         let name = name.ok_or_else(|| Failure::new(FailureKind::BadRequest, "which endpoint?"))?;
@@ -315,6 +322,7 @@ impl Gateway {
         EndpointRow {
             name: endpoint_name(&plan.topology, view.endpoint),
             index: view.endpoint.0,
+            card: None,
             core: core.0,
             administrative: state.map_or(UNKNOWN, |state| lead::admin_word(state.admin)).into(),
             operational: operational.into(),

@@ -295,6 +295,9 @@ pub struct EndpointRow {
     pub name: String,
     /// Its number in the topology.
     pub index: u32,
+    /// The card of its span; on its own page only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub card: Option<String>,
     /// The core that owns it.
     pub core: u8,
     /// What operators want: `unblocked`, `leaving` or `blocked`; `unknown` when the lead core is silent.
