@@ -24,7 +24,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("plan", &["cac", "cas", "aggregate", "endpoint", "overload", "transaction", "package", "codec", "trunk", "base"]),
     ("mgcp", &["cac", "plan", "aggregate", "endpoint", "package", "codec", "trunk", "timer", "base"]),
     ("h248", &["mgcp", "plan", "transaction", "overload", "aggregate", "endpoint", "cas", "package", "codec", "trunk", "timer", "base"]),
-    ("agent", &["codec", "overload", "base"]),
+    ("agent", &["transaction", "codec", "overload", "base"]),
 ];
 
 /// Outside `proto`: which module of the crate may name which. `cli` belongs to the program and names the library from outside.

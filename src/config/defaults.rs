@@ -245,6 +245,9 @@ register! {
         media_ports: PortRange = (PortRange { first: 16384, last: 32767 }) in (); restart
         /// The codecs the card offers, best first. G.711 is what a trunk carries.
         codecs: Vec<Codec> = (vec![Codec::Pcmu, Codec::Pcma]) in (1..=4, ()); restart
+        /// How long a core works for each connection that is opened, beside what it needs anyhow: with it a gateway has a known capacity that
+        /// tests of overload exceed. For tests only; 0: nothing.
+        open_cost: Duration = (Duration::ZERO) in Duration::ZERO..=millis(100); restart
     }
 
     /// Spans that come in pseudowires (CESoPSN, RFC 5086), and the RTP ports of their connections.

@@ -31,6 +31,14 @@ impl Clock {
     }
 }
 
+/// Works for so long: a simulated cost, for tests of overload.
+pub fn spin(time: Duration) {
+    let end = monotonic() + time;
+    while monotonic() < end {
+        std::hint::spin_loop();
+    }
+}
+
 /// Translates wall-clock timestamps of the kernel to [`Time`].
 #[derive(Debug)]
 pub struct WallClock {

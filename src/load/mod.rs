@@ -29,7 +29,7 @@ pub use self::player::FarEnds;
 
 use self::pace::Loop;
 use crate::proto::agent::rules::Rule;
-use crate::proto::agent::{Scenario, Settings, Timers, pattern, trunks};
+use crate::proto::agent::{Scenario, Settings, Timers, controller, pattern, trunks};
 use crate::proto::overload::throttle::Parameters;
 
 /// Commands are filled with blanks to a multiple of this, so that those of a verb have equal lengths and leave in one run.
@@ -44,12 +44,15 @@ const DURATION_MAX: Duration = Duration::from_secs(7 * 86_400);
 /// Arguments of `tollgate load`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
-    /// The gateway's addresses, the preferred one first.
-    #[arg(long, value_name = "A:P[,A:P]", value_delimiter = ',', default_value = "127.0.0.1:2427")]
+    /// What to speak: as a call agent MGCP, as a media gateway controller H.248.1 (text).
+    #[arg(long, value_enum, default_value = "mgcp")]
+    pub protocol: Protocol,
+    /// The gateway's addresses, the preferred one first; 127.0.0.1:2427, for H.248 127.0.0.1:2944.
+    #[arg(long, value_name = "A:P[,A:P]", value_delimiter = ',')]
     pub target: Vec<SocketAddr>,
-    /// The address to play the call agent at.
-    #[arg(long, value_name = "A:P", default_value = "127.0.0.1:2727")]
-    pub listen: SocketAddr,
+    /// The address to play the call agent at: 127.0.0.1:2727; for H.248, where the gateway has to know its controller, 127.0.0.1:3944.
+    #[arg(long, value_name = "A:P")]
+    pub listen: Option<SocketAddr>,
     /// Send and receive past the kernel's network stack (AF_XDP) by this interface, which has the
     /// --listen address.
     #[arg(long, value_name = "IF")]
@@ -61,9 +64,12 @@ pub struct Args {
     /// and far ends that play their part.
     #[arg(long, value_enum)]
     pub scenario: ScenarioName,
-    /// Open loop: commands (calls, over trunks that signal) per second by schedule, whatever the gateway does.
+    /// Open loop: commands (calls, over trunks that signal and for H.248) per second by schedule, whatever the gateway does.
     #[arg(long, value_name = "N", conflicts_with = "window", required_unless_present = "window")]
     pub rate: Option<f64>,
+    /// With --rate: how they come, at equal distances or at random (a Poisson process).
+    #[arg(long, value_enum, default_value = "constant")]
+    pub arrivals: Arrivals,
     /// Closed loop: commands outstanding (calls at a time, over trunks that signal).
     #[arg(long, value_name = "N")]
     pub window: Option<usize>,
@@ -95,7 +101,8 @@ pub struct Args {
     /// the first run, and confirmed ones get no answer.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Hold calls back when the gateway answers 409 or 101, so that it works at full capacity and few calls are refused.
+    /// Hold calls back when the gateway answers 409 or 101, or says `ocp/mg_overload` in H.248, so that it works at full capacity and
+    /// few calls are refused.
     #[arg(long)]
     pub throttle: bool,
     /// With --throttle: refusals a second aimed at.
@@ -120,6 +127,33 @@ pub struct Args {
 fn rule(name: &str) -> Result<Rule, String> {
     let names = || Rule::ALL.iter().map(|rule| rule.name()).collect::<Vec<_>>().join(", ");
     Rule::by_name(name).ok_or_else(|| format!("no such rule; there are {}", names()))
+}
+
+/// What is spoken with the gateway.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum Protocol {
+    /// MGCP 1.0.
+    Mgcp,
+    /// H.248.1, text.
+    H248,
+}
+
+impl Protocol {
+    fn name(self) -> &'static str {
+        match self {
+            Protocol::Mgcp => "mgcp",
+            Protocol::H248 => "h248",
+        }
+    }
+}
+
+/// How commands or calls come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum Arrivals {
+    /// At equal distances.
+    Constant,
+    /// At random.
+    Poisson,
 }
 
 /// What to send.
@@ -185,6 +219,7 @@ enum Meaning {
 #[derive(Debug)]
 enum Played {
     Calls(Box<Settings>),
+    Contexts(controller::Settings),
     Trunks(trunks::Settings),
 }
 
@@ -193,6 +228,7 @@ enum Played {
 struct Plan {
     played: Played,
     kind: Loop,
+    poisson: bool,
     duration: Duration,
     seed: u64,
 }
@@ -202,12 +238,26 @@ impl Plan {
     fn gateway(&self) -> &[SocketAddr] {
         match &self.played {
             Played::Calls(settings) => &settings.gateway,
+            Played::Contexts(settings) => std::slice::from_ref(&settings.gateway),
             Played::Trunks(settings) => &settings.gateway,
         }
     }
 }
 
 impl Args {
+    /// The gateway's addresses.
+    fn target(&self) -> Vec<SocketAddr> {
+        if !self.target.is_empty() {
+            return self.target.clone();
+        }
+        vec![([127, 0, 0, 1], if self.protocol == Protocol::H248 { 2944 } else { 2427 }).into()]
+    }
+
+    /// The address to play at.
+    fn listen(&self) -> SocketAddr {
+        self.listen.unwrap_or_else(|| ([127, 0, 0, 1], if self.protocol == Protocol::H248 { 3944 } else { 2727 }).into())
+    }
+
     fn plan(&self) -> anyhow::Result<Plan> {
         for (name, probability) in [("loss", self.loss), ("duplicate", self.duplicate), ("misbehave", self.misbehave)] {
             if !(0.0..=1.0).contains(&probability) {
@@ -252,10 +302,18 @@ impl Args {
         if self.standing > usable {
             bail!("--standing {}: the pattern has {} endpoints, and calls need one beside them", self.standing, endpoints.len());
         }
+        if self.arrivals == Arrivals::Poisson && self.rate.is_none() {
+            bail!("--arrivals: needs --rate, for in a closed loop commands come when others have ended");
+        }
         if self.throttle && self.rate.is_none() {
             bail!("--throttle: needs --rate, for in a closed loop nothing is asked that could be held back");
         }
-        let gateway = self.target.clone();
+        if self.protocol == Protocol::H248 {
+            let played = Played::Contexts(self.controller(hold)?);
+            let poisson = self.arrivals == Arrivals::Poisson;
+            return Ok(Plan { played, kind, poisson, duration, seed: self.seed.unwrap_or_else(random_seed) });
+        }
+        let gateway = self.target();
         let (verify, timers) = (self.verify, Timers::default());
         let played = match self.scenario.meaning() {
             Meaning::Calls(_) if self.misbehave > 0.0 => bail!("--misbehave: only calls over trunks that signal have far ends"),
@@ -282,7 +340,31 @@ impl Args {
                 Played::Trunks(trunks::Settings { gateway, endpoints, kind, hold: hold.max(TRUNK_HOLD_MIN), misbehave, verify, timers })
             }
         };
-        Ok(Plan { played, kind, duration, seed: self.seed.unwrap_or_else(random_seed) })
+        let poisson = self.arrivals == Arrivals::Poisson;
+        Ok(Plan { played, kind, poisson, duration, seed: self.seed.unwrap_or_else(random_seed) })
+    }
+
+    /// The controller of an H.248 gateway. Its names have no hyphens (RFC 3525 B.2).
+    fn controller(&self, hold: Duration) -> anyhow::Result<controller::Settings> {
+        let (targets, listen) = (self.target(), self.listen());
+        let [gateway] = targets[..] else { bail!("--target: an H.248 gateway has one address") };
+        if self.scenario != ScenarioName::Call {
+            bail!("--scenario: with --protocol h248 there is call");
+        }
+        if self.standing > 0 || self.misbehave > 0.0 || self.events.is_some() || !self.broken.is_empty() || self.xdp.is_some() {
+            bail!("--standing, --misbehave, --events, --break and --xdp: not with --protocol h248");
+        }
+        if listen.ip().is_unspecified() || listen.port() == 0 {
+            bail!("--listen {listen}: a gateway knows its controller by its address, so one must be named");
+        }
+        let names = pattern::expand(&self.endpoints).with_context(|| format!("--endpoints {}", self.endpoints))?;
+        let message_id = match listen {
+            SocketAddr::V4(at) => format!("[{}]:{}", at.ip(), at.port()),
+            SocketAddr::V6(at) => format!("[{}]:{}", at.ip(), at.port()),
+        };
+        let channels = names.into_iter().map(|name| name.replace('-', "_")).collect();
+        let throttle = self.throttle.then(|| self.throttle_parameters()).transpose()?;
+        Ok(controller::Settings { gateway, message_id, channels, hold, verify: self.verify, throttle })
     }
 
     fn throttle_parameters(&self) -> anyhow::Result<Parameters> {
@@ -294,23 +376,24 @@ impl Args {
     }
 
     fn check_addresses(&self) -> anyhow::Result<()> {
-        let families = |v4: bool| self.target.iter().filter(|target| target.is_ipv4() == v4).map(ToString::to_string).collect::<Vec<_>>();
+        let (targets, listen) = (self.target(), self.listen());
+        let families = |v4: bool| targets.iter().filter(|target| target.is_ipv4() == v4).map(ToString::to_string).collect::<Vec<_>>();
         let (v4, v6) = (families(true).join(","), families(false).join(","));
         if !v4.is_empty() && !v6.is_empty() {
             bail!("--target: {v4} and {v6} are of two address families, and one agent plays at one address: name those of one family");
         }
-        for (place, target) in self.target.iter().enumerate() {
+        for (place, target) in targets.iter().enumerate() {
             if target.port() == 0 || target.ip().is_unspecified() || target.ip().is_multicast() {
                 bail!("--target {target}: must be the address and port of one gateway");
             }
-            if target.is_ipv4() != self.listen.is_ipv4() {
+            if target.is_ipv4() != listen.is_ipv4() {
                 let all = if target.is_ipv4() { "0.0.0.0:2727" } else { "[::]:2727" };
-                bail!("--target {target} and --listen {} are of two address families; use, for example, --listen {all}", self.listen);
+                bail!("--target {target} and --listen {} are of two address families; use, for example, --listen {all}", listen);
             }
-            if self.target[..place].contains(target) {
+            if targets[..place].contains(target) {
                 bail!("--target {target}: named twice; the addresses must be different ones");
             }
-            if *target == self.listen {
+            if *target == listen {
                 bail!("--target {target}: is --listen itself");
             }
         }
@@ -368,7 +451,7 @@ mod tests {
         let plan = plan(line).unwrap();
         match &plan.played {
             Played::Calls(settings) => (*settings.clone(), plan),
-            Played::Trunks(settings) => panic!("{settings:?}"),
+            other => panic!("{other:?}"),
         }
     }
 
@@ -430,6 +513,11 @@ mod tests {
             ("--scenario call --rate 4 --duration 1 --throttle --throttle-goal 0", "--throttle-goal 0"),
             ("--scenario call --window 4 --duration 1 --break everything", "no such rule; there are lockstep, one-command"),
             ("--scenario rest --window 4 --duration 1", "rest"),
+            ("--protocol h248 --scenario audit --rate 4 --duration 1", "there is call"),
+            ("--protocol h248 --scenario call --rate 4 --duration 1 --standing 2", "--standing"),
+            ("--protocol h248 --scenario call --rate 4 --duration 1 --listen 0.0.0.0:3944", "knows its controller"),
+            ("--protocol h248 --scenario call --rate 4 --duration 1 --target 127.0.0.1:1,127.0.0.1:2", "one address"),
+            ("--scenario call --window 4 --duration 1 --arrivals poisson", "--rate"),
         ] {
             let error = plan(line).expect_err(line);
             assert!(error.contains(word), "{line}: {error}");

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::player::Player;
 use crate::proto::agent::Started;
-use crate::proto::base::Time;
+use crate::proto::base::{Rng, Time};
 
 /// A command sent more than this after it was due was late.
 pub const LATE: Duration = Duration::from_millis(1);
@@ -31,6 +31,8 @@ pub struct Pace {
     end: Time,
     /// Commands that the schedule has let out.
     next: u64,
+    /// With arrivals at random (a Poisson process): what decides, and when the next one is due.
+    random: Option<(Rng, Time)>,
     /// Of these, the calls that the throttle refused.
     held_back: u64,
     /// Whether commands wait because no endpoint was ready for one.
@@ -47,7 +49,20 @@ impl Pace {
     /// A schedule from `start` for `duration`.
     pub fn new(kind: Loop, start: Time, duration: Duration) -> Pace {
         let end = start + duration;
-        Pace { kind, start, end, next: 0, held_back: 0, starving: false, starved: 0, late: 0, late_max: Duration::ZERO }
+        Pace { kind, start, end, next: 0, random: None, held_back: 0, starving: false, starved: 0, late: 0, late_max: Duration::ZERO }
+    }
+
+    /// Open loop: the times between commands are random, as those between calls of many people are.
+    pub fn arrive_at_random(&mut self, rng: Rng) {
+        self.random = Some((rng, self.start));
+        self.draw();
+    }
+
+    fn draw(&mut self) {
+        if let (Some((rng, at)), Loop::Rate(rate)) = (&mut self.random, self.kind) {
+            let unit = (rng.next() >> 11) as f64 / (1u64 << 53) as f64;
+            *at += Duration::from_secs_f64((-(1.0 - unit).ln() / rate).min(3600.0));
+        }
     }
 
     /// Starts the commands that are due; gives how many.
@@ -106,6 +121,8 @@ impl Pace {
     /// Commands that were due before `now` and did not go out.
     pub fn unsent(&self, now: Time) -> u64 {
         match self.kind {
+            // How many should have come by now is chance.
+            Loop::Rate(_) if self.random.is_some() => 0,
             Loop::Rate(rate) => ((now.min(self.end).since(self.start).as_secs_f64() * rate).ceil() as u64).saturating_sub(self.next),
             Loop::Window(_) => 0,
         }
@@ -122,14 +139,16 @@ impl Pace {
     }
 
     fn due(&self) -> Time {
-        match self.kind {
-            Loop::Rate(rate) => self.start + Duration::from_secs_f64(self.next as f64 / rate),
-            Loop::Window(_) => self.start,
+        match (self.kind, &self.random) {
+            (Loop::Rate(_), Some((_, at))) => *at,
+            (Loop::Rate(rate), None) => self.start + Duration::from_secs_f64(self.next as f64 / rate),
+            (Loop::Window(_), _) => self.start,
         }
     }
 
     fn note_sent(&mut self, lateness: Duration) {
         self.next += 1;
+        self.draw();
         if self.starving {
             self.starved += u64::from(matches!(self.kind, Loop::Rate(_)));
         } else if lateness > LATE {

@@ -8,8 +8,9 @@ use std::time::Duration;
 use crossbeam::channel::{Receiver, Sender, unbounded};
 
 use super::report::Recorder;
+use crate::proto::agent::controller::Controller;
 use crate::proto::agent::trunks::{Outcomes, Trunks};
-use crate::proto::agent::{Agent, Phase, Started, Tally, transactions::Transactions};
+use crate::proto::agent::{Agent, Phase, Started, Tally};
 use crate::proto::base::Time;
 
 /// Orders to far ends that are under way at a time.
@@ -28,7 +29,11 @@ pub(super) trait Player {
     fn phase(&self) -> Phase;
     fn heard(&self) -> Time;
     fn tally(&self) -> &Tally;
-    fn transactions(&self) -> &Transactions;
+    fn in_flight(&self) -> usize;
+    fn repeats(&self) -> u64;
+    fn failovers(&self) -> u64;
+    /// Where commands go now.
+    fn address(&self) -> Option<SocketAddr>;
     fn is_disturbed(&self) -> bool;
     /// What a closed loop counts.
     fn under_way(&self) -> usize;
@@ -81,8 +86,20 @@ impl Player for Agent {
         Agent::tally(self)
     }
 
-    fn transactions(&self) -> &Transactions {
-        Agent::transactions(self)
+    fn in_flight(&self) -> usize {
+        Agent::transactions(self).in_flight()
+    }
+
+    fn repeats(&self) -> u64 {
+        Agent::transactions(self).repeats()
+    }
+
+    fn failovers(&self) -> u64 {
+        Agent::transactions(self).failovers()
+    }
+
+    fn address(&self) -> Option<SocketAddr> {
+        Agent::transactions(self).current_address()
     }
 
     fn is_disturbed(&self) -> bool {
@@ -90,7 +107,7 @@ impl Player for Agent {
     }
 
     fn under_way(&self) -> usize {
-        self.in_flight()
+        Agent::in_flight(self)
     }
 
     fn next_due(&self) -> Time {
@@ -118,6 +135,95 @@ impl Player for Agent {
 
     fn down(&self) -> usize {
         self.calls().down()
+    }
+
+    fn outcomes(&self) -> Vec<(&'static str, bool, Outcomes)> {
+        Vec::new()
+    }
+}
+
+impl Player for Controller {
+    fn start(&mut self, now: Time, intended: Time) -> Started {
+        Controller::start(self, now, intended)
+    }
+
+    fn wind_down(&mut self) {
+        Controller::wind_down(self);
+    }
+
+    fn handle(&mut self, now: Time, datagram: &[u8], from: SocketAddr, recorder: &mut Recorder) {
+        Controller::handle(self, now, datagram, from, recorder);
+    }
+
+    /// It goes on asking: there is one address, and the gateway may come back.
+    fn handle_unreachable(&mut self, _: SocketAddr) {}
+
+    fn poll(&mut self, now: Time, out: &mut impl FnMut(SocketAddr, &[u8]), recorder: &mut Recorder) {
+        Controller::poll(self, now, out, recorder);
+    }
+
+    fn deadline(&self) -> Time {
+        Controller::deadline(self)
+    }
+
+    fn phase(&self) -> Phase {
+        Controller::phase(self)
+    }
+
+    fn heard(&self) -> Time {
+        Controller::heard(self)
+    }
+
+    fn tally(&self) -> &Tally {
+        Controller::tally(self)
+    }
+
+    fn in_flight(&self) -> usize {
+        Controller::in_flight(self)
+    }
+
+    fn repeats(&self) -> u64 {
+        Controller::repeats(self)
+    }
+
+    fn failovers(&self) -> u64 {
+        0
+    }
+
+    fn address(&self) -> Option<SocketAddr> {
+        Some(self.gateway())
+    }
+
+    fn is_disturbed(&self) -> bool {
+        Controller::is_disturbed(self)
+    }
+
+    fn under_way(&self) -> usize {
+        self.calls()
+    }
+
+    fn next_due(&self) -> Time {
+        Controller::next_due(self)
+    }
+
+    fn held(&self) -> usize {
+        self.calls()
+    }
+
+    fn standing(&self) -> usize {
+        0
+    }
+
+    fn calls_started(&self) -> u32 {
+        Controller::calls_started(self)
+    }
+
+    fn endpoints(&self) -> usize {
+        self.channels()
+    }
+
+    fn down(&self) -> usize {
+        0
     }
 
     fn outcomes(&self) -> Vec<(&'static str, bool, Outcomes)> {
@@ -191,8 +297,20 @@ impl Player for Caller {
         self.trunks.tally()
     }
 
-    fn transactions(&self) -> &Transactions {
-        self.trunks.transactions()
+    fn in_flight(&self) -> usize {
+        self.trunks.transactions().in_flight()
+    }
+
+    fn repeats(&self) -> u64 {
+        self.trunks.transactions().repeats()
+    }
+
+    fn failovers(&self) -> u64 {
+        self.trunks.transactions().failovers()
+    }
+
+    fn address(&self) -> Option<SocketAddr> {
+        self.trunks.transactions().current_address()
     }
 
     fn is_disturbed(&self) -> bool {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use serde_json::{Map, Value, json};
 
+use super::Protocol;
 use super::clock::CpuTime;
 use super::outcomes;
 use super::pace::{LATE, Loop};
@@ -28,10 +29,16 @@ fn histogram() -> Histogram<u64> {
 }
 
 struct VerbRecord {
-    verb: Verb,
+    name: &'static str,
     latency: Histogram<u64>,
     codes: Box<[u64]>,
     lost: u64,
+}
+
+impl VerbRecord {
+    fn new(name: &'static str) -> VerbRecord {
+        VerbRecord { name, latency: histogram(), codes: vec![0; CODES].into(), lost: 0 }
+    }
 }
 
 /// Records ends and failed checks.
@@ -55,9 +62,8 @@ impl Recorder {
     /// Nothing recorded.
     pub fn new() -> Recorder {
         let verbs = [Verb::Crcx, Verb::Mdcx, Verb::Dlcx, Verb::Rqnt, Verb::Auep, Verb::Aucx, Verb::Epcf];
-        let record = |verb| VerbRecord { verb, latency: histogram(), codes: vec![0; CODES].into(), lost: 0 };
         Recorder {
-            verbs: verbs.map(record).into(),
+            verbs: verbs.map(|verb| VerbRecord::new(verb.name())).into(),
             interval: histogram(),
             interval_ended: 0,
             failures: vec![0; Failure::ALL.len()],
@@ -112,7 +118,14 @@ impl Recorder {
 impl Observer for Recorder {
     fn ended(&mut self, now: Time, ended: &Ended, code: Option<u16>) {
         self.repeats += u64::from(ended.repeats);
-        let Some(record) = self.verbs.iter_mut().find(|v| v.verb == ended.verb) else { return };
+        self.transaction(now, ended.verb.name(), ended.intended, code);
+    }
+
+    fn transaction(&mut self, now: Time, name: &'static str, intended: Time, code: Option<u16>) {
+        if !self.verbs.iter().any(|record| record.name == name) {
+            self.verbs.push(VerbRecord::new(name));
+        }
+        let Some(record) = self.verbs.iter_mut().find(|record| record.name == name) else { return };
         let Some(code) = code else {
             record.lost += 1;
             return;
@@ -120,8 +133,8 @@ impl Observer for Recorder {
         if let Some(count) = record.codes.get_mut(usize::from(code)) {
             *count += 1;
         }
-        if ended.intended != Time::NEVER {
-            let latency = now.since(ended.intended).as_nanos() as u64;
+        if intended != Time::NEVER {
+            let latency = now.since(intended).as_nanos() as u64;
             record.latency.saturating_record(latency);
             self.interval.saturating_record(latency);
             self.interval_ended += 1;
@@ -143,6 +156,8 @@ impl Observer for Recorder {
 pub struct Facts {
     /// `call`, `audit`, `mixed`.
     pub scenario: &'static str,
+    /// What is spoken.
+    pub protocol: Protocol,
     /// Open or closed loop.
     pub kind: Loop,
     /// Endpoints used.
@@ -198,7 +213,7 @@ pub struct Facts {
 impl Facts {
     /// What the schedule lets out.
     fn unit(&self) -> &'static str {
-        if self.outcomes.is_empty() { "commands" } else { "calls" }
+        if self.outcomes.is_empty() && self.protocol == Protocol::Mgcp { "commands" } else { "calls" }
     }
 
     /// Whether the figures tell about the generator rather than about the gateway.
@@ -219,7 +234,7 @@ pub fn json(recorder: &Recorder, facts: &Facts) -> Value {
         latency.insert("max".into(), json!(record.latency.max() as f64 / 1e3));
         latency.insert("mean".into(), json!(record.latency.mean() / 1e3));
         let value = json!({ "count": record.latency.len(), "lost": record.lost, "latency_us": latency, "codes": codes(record) });
-        verbs.insert(record.verb.name().into(), value);
+        verbs.insert(record.name.into(), value);
     }
     let failures: Map<String, Value> = failed(recorder).map(|(failure, count)| (failure.text().to_string(), json!(count))).collect();
     let seconds = facts.duration.as_secs_f64();
@@ -278,6 +293,8 @@ pub fn json(recorder: &Recorder, facts: &Facts) -> Value {
     });
     report["overloads"] = json!(facts.tally.overloads);
     report["held_back"] = json!(facts.tally.held_back);
+    report["refused"] = json!(facts.tally.refused);
+    report["protocol"] = json!(facts.protocol.name());
     report
 }
 
@@ -300,7 +317,7 @@ fn write_table(out: &mut String, recorder: &Recorder, facts: &Facts) -> std::fmt
     QUANTILES.iter().map(|q| q.0).chain(["max us", "lost"]).try_for_each(|name| write!(out, "{name:>10}"))?;
     writeln!(out, "  codes")?;
     for record in recorder.used() {
-        write!(out, "{:<6}{:>10}", record.verb.name(), record.latency.len())?;
+        write!(out, "{:<6}{:>10}", record.name, record.latency.len())?;
         let quantiles = QUANTILES.iter().map(|q| record.latency.value_at_quantile(q.1)).chain([record.latency.max()]);
         for value in quantiles {
             write!(out, "{:>10.1}", value as f64 / 1e3)?;
@@ -335,6 +352,13 @@ fn write_table(out: &mut String, recorder: &Recorder, facts: &Facts) -> std::fmt
         facts.tally.stray
     )?;
     let Tally { restarts, notifies, gateway_deletions, commands_repeated, commands_unknown, foreign, .. } = facts.tally;
+    if facts.protocol == Protocol::H248 {
+        writeln!(
+            out,
+            "from the gateway: ServiceChange of ROOT {restarts}, Notify {notifies}, repeats {commands_repeated}; datagrams from elsewhere {foreign}"
+        )?;
+        return write_overload(out, recorder, facts);
+    }
     writeln!(
         out,
         "from the gateway: RSIP {restarts}, NTFY {notifies}, DLCX {gateway_deletions}, repeats {commands_repeated}, unknown {commands_unknown}; \
@@ -353,6 +377,23 @@ fn write_table(out: &mut String, recorder: &Recorder, facts: &Facts) -> std::fmt
     if commands_extra > 0 {
         writeln!(out, "commands sent to break a rule: {commands_extra}")?;
     }
+    write_end(out, recorder, facts)
+}
+
+/// What an H.248 gateway said of overload, then the end.
+fn write_overload(out: &mut String, recorder: &Recorder, facts: &Facts) -> std::fmt::Result {
+    let Tally { overloads, held_back, refused, .. } = facts.tally;
+    if overloads + held_back + refused > 0 {
+        let rate = overloads as f64 / facts.duration.as_secs_f64().max(1e-9);
+        writeln!(
+            out,
+            "overload: {overloads} notifications ({rate:.1}/s), {held_back} calls held back by the throttle, {refused} refused by the gateway"
+        )?;
+    }
+    write_end(out, recorder, facts)
+}
+
+fn write_end(out: &mut String, recorder: &Recorder, facts: &Facts) -> std::fmt::Result {
     if facts.simulated_losses + facts.simulated_duplicates > 0 {
         writeln!(out, "made on purpose: {} losses, {} duplicates", facts.simulated_losses, facts.simulated_duplicates)?;
     }
@@ -410,7 +451,13 @@ fn write_generator(out: &mut String, facts: &Facts) -> std::fmt::Result {
 }
 
 fn codes(record: &VerbRecord) -> std::collections::BTreeMap<String, u64> {
-    record.codes.iter().enumerate().filter(|(_, count)| **count > 0).map(|(code, count)| (code.to_string(), *count)).collect()
+    record
+        .codes
+        .iter()
+        .enumerate()
+        .filter(|(_, count)| **count > 0)
+        .map(|(code, count)| (if code == 0 { "ok".to_owned() } else { code.to_string() }, *count))
+        .collect()
 }
 
 fn failed(recorder: &Recorder) -> impl Iterator<Item = (Failure, u64)> + '_ {

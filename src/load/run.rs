@@ -15,6 +15,7 @@ use super::report::{Facts, Recorder};
 use super::sender::{Faults, Sender, is_unreachable};
 use super::socket::LoadSocket;
 use super::{Args, Plan, Played};
+use crate::proto::agent::controller::Controller;
 use crate::proto::agent::trunks::Trunks;
 use crate::proto::agent::{Agent, Failure, Observer, Phase};
 use crate::proto::base::{Rng, Time};
@@ -37,6 +38,7 @@ pub(super) fn run(args: &Args, plan: &Plan, far: Arc<dyn FarEnds>) -> anyhow::Re
     let nobody = "no endpoints or no gateway";
     match &plan.played {
         Played::Calls(settings) => play(args, plan, Agent::new(settings, &mut rng).context(nobody)?, rng),
+        Played::Contexts(settings) => play(args, plan, Controller::new(settings, &mut rng).context(nobody)?, rng),
         Played::Trunks(settings) => play(args, plan, Caller::new(Trunks::new(settings, &mut rng).context(nobody)?, far), rng),
     }
 }
@@ -68,6 +70,7 @@ fn play(args: &Args, plan: &Plan, agent: impl Player, mut rng: Rng) -> anyhow::R
     let sending = sender.faults();
     let facts = Facts {
         scenario: args.scenario.name(),
+        protocol: args.protocol,
         kind: plan.kind,
         endpoints: agent.endpoints(),
         standing_wanted: args.standing,
@@ -79,8 +82,8 @@ fn play(args: &Args, plan: &Plan, agent: impl Player, mut rng: Rng) -> anyhow::R
         starved: measured.starved,
         late: measured.late,
         late_max: measured.late_max,
-        repeats: agent.transactions().repeats(),
-        failovers: agent.transactions().failovers(),
+        repeats: agent.repeats(),
+        failovers: agent.failovers(),
         endpoints_down: agent.down(),
         simulated_losses: sending.lost + arriving.lost,
         simulated_duplicates: sending.duplicated + arriving.duplicated,
@@ -99,10 +102,10 @@ fn play(args: &Args, plan: &Plan, agent: impl Player, mut rng: Rng) -> anyhow::R
 
 /// The way to the gateway that the arguments ask for.
 fn open(args: &Args) -> anyhow::Result<Box<dyn Line>> {
-    let listen = args.listen;
+    let listen = args.listen();
     let cannot = || format!("cannot play the call agent at {listen} (--listen gives another one)");
     if let Some(interface) = &args.xdp {
-        let line = BypassLine::open(interface, listen, &args.target, args.bypass_firewall);
+        let line = BypassLine::open(interface, listen, &args.target(), args.bypass_firewall);
         return Ok(Box::new(line.map_err(|reason| anyhow::anyhow!("--xdp {interface}: {reason}")).with_context(cannot)?));
     }
     Ok(Box::new(LoadSocket::bind(listen).with_context(cannot)?))
@@ -149,7 +152,7 @@ impl<P: Player> Generator<P> {
                     bail!("stopped before anything had answered at {}", addresses(plan));
                 }
                 self.agent.wind_down();
-            } else if silent > OPENING_SILENCE && self.agent.transactions().in_flight() > 0 {
+            } else if silent > OPENING_SILENCE && self.agent.in_flight() > 0 {
                 bail!("nothing answers at {}{}", addresses(plan), self.why_unreachable());
             }
             self.turn(None)?;
@@ -189,6 +192,9 @@ impl<P: Player> Generator<P> {
         self.busy = Duration::ZERO;
         self.next_progress = self.started + PROGRESS;
         let mut pace = Pace::new(plan.kind, self.started, plan.duration);
+        if plan.poisson {
+            pace.arrive_at_random(Rng::new(plan.seed).fork("arrivals"));
+        }
         while !pace.is_over(self.clock.now()) {
             if self.stop.load(Ordering::Relaxed) {
                 pace.stop(self.clock.now());
@@ -264,7 +270,7 @@ impl<P: Player> Generator<P> {
 
     /// Sleeps until something is due or arrives, unless that will be so soon that waking up would be late.
     fn sleep(&mut self, now: Time, pace: Option<&Pace>) {
-        if self.agent.transactions().in_flight() > 0 && now.since(self.last_sent) < SPIN {
+        if self.agent.in_flight() > 0 && now.since(self.last_sent) < SPIN {
             return;
         }
         let mut until = self.next_progress.min(self.agent.deadline());
@@ -284,8 +290,8 @@ impl<P: Player> Generator<P> {
         self.next_progress = now + PROGRESS;
         let (agent, seconds) = (&self.agent, now.since(self.started));
         if agent.phase() == Phase::Running {
-            let (held, repeats) = (agent.held(), agent.transactions().repeats());
-            tell(&self.recorder.progress(seconds, agent.tally(), agent.transactions().in_flight(), held, repeats));
+            let (held, repeats) = (agent.held(), agent.repeats());
+            tell(&self.recorder.progress(seconds, agent.tally(), agent.in_flight(), held, repeats));
         } else {
             let what = match agent.phase() {
                 Phase::Clearing => "clearing the endpoints",
@@ -293,8 +299,8 @@ impl<P: Player> Generator<P> {
                 Phase::WindingDown => "ending calls",
                 _ => "auditing what is left",
             };
-            let to = agent.transactions().current_address().map(|a| a.to_string()).unwrap_or_default();
-            let (in_flight, repeats) = (agent.transactions().in_flight(), agent.transactions().repeats());
+            let to = agent.address().map(|a| a.to_string()).unwrap_or_default();
+            let (in_flight, repeats) = (agent.in_flight(), agent.repeats());
             tell(&format!("{what} ({to}): {in_flight} commands outstanding, {repeats} repeated"));
         }
     }

@@ -2,6 +2,7 @@
 
 mod any_of;
 mod calls;
+mod controller;
 mod datagrams;
 mod dialogues;
 mod events;

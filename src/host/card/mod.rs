@@ -12,7 +12,7 @@ use self::mixed::Mixed;
 use self::ports::Ports;
 pub use self::pseudowires::SLICE;
 use self::pseudowires::{Carried, Pseudowires};
-use super::clock::Clock;
+use super::clock::{self, Clock};
 use super::entropy;
 use crate::config::{self, Config, SpanKind, Wire};
 use crate::proto::base::CoreId;
@@ -113,7 +113,7 @@ fn card(config: &Config, plan: &Plan, share: Share, clock: &Clock) -> Result<Box
 
 fn sim_card(config: &Config, plan: &Plan, facilities: &[Facility], share: &Share) -> Result<SimCard> {
     let ports = config.sim.media_ports;
-    Ok(SimCard::new(&SimulatedPlan {
+    let card = SimCard::new(&SimulatedPlan {
         topology: &plan.topology,
         kinds: &plan.kinds(),
         facilities,
@@ -122,7 +122,9 @@ fn sim_card(config: &Config, plan: &Plan, facilities: &[Facility], share: &Share
         part: (share.part, (plan.owners.len() + plan.gateways.len()) as u32),
         connections: share.connections,
         seed: entropy::seed().context("no randomness from the kernel")?[1],
-    }))
+    });
+    let cost = config.sim.open_cost;
+    Ok(if cost.is_zero() { card } else { card.with_work(Box::new(move || clock::spin(cost))) })
 }
 
 fn pseudowires(config: &Config, plan: &Plan, facilities: &[Facility], share: &Share, clock: &Clock) -> Result<Pseudowires> {

@@ -51,6 +51,12 @@ failures! {
     Silent = "gateway fell silent; what is left is unknown",
     /// Calls, or audits, were sent by the schedule and every single one was refused.
     NothingDone = "every call or every audit was refused",
+    /// An Add was executed but its reply lacks the context, the RTP termination or a usable description.
+    AddIncomplete = "Add reply without context, termination or usable session description",
+    /// A Subtract was executed but its reply has no statistics.
+    StatisticsMissing = "Subtract reply without statistics",
+    /// A context was left at the end.
+    ContextLeft = "context left at the end",
     /// A connection was left at the end.
     ConnectionLeft = "connection left at the end",
     /// A call over a trunk went otherwise than its far end did.

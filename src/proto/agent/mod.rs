@@ -11,12 +11,13 @@
 //! by its inputs and the seed. Steady state allocates nothing.
 //!
 //! * [`transactions`]: identifiers, repeats, addresses. * [`calls`]: endpoints and calls. * [`check`]: what must be true.
-//! * [`rules`]: what it may break. * [`answers`]: what the gateway is answered. * [`confirm`]: `K:`. * [`pattern`]: names. * [`trunks`]: calls over trunks that signal.
+//! * [`rules`]: what it may break. * [`controller`]: the same for H.248. * [`answers`]: what the gateway is answered. * [`confirm`]: `K:`. * [`pattern`]: names. * [`trunks`]: calls over trunks that signal.
 
 pub mod answers;
 pub mod calls;
 pub mod check;
 pub mod confirm;
+pub mod controller;
 pub mod finals;
 pub mod pattern;
 mod receive;
@@ -144,6 +145,10 @@ pub trait Observer {
     /// A command ended, with this final response code or without any.
     fn ended(&mut self, now: Time, ended: &Ended, code: Option<u16>);
 
+    /// A transaction with an H.248 gateway ended: the name of its command, when it was wanted ([`Time::NEVER`]: nobody measures it), and the
+    /// first error in the reply, 0 for none; `None`: there was no reply.
+    fn transaction(&mut self, _now: Time, _name: &'static str, _intended: Time, _code: Option<u16>) {}
+
     /// A check failed; `evidence` is the response, or the endpoint's name when there is none.
     fn failed(&mut self, failure: Failure, evidence: &[u8]);
 }
@@ -161,8 +166,10 @@ tally! {
     commands,
     /// Calls that the throttle refused.
     held_back,
-    /// Commands answered with 409 or 101.
+    /// Commands answered with 409 or 101; of an H.248 gateway: notifications of overload.
     overloads,
+    /// Calls that an H.248 gateway did not set up.
+    refused,
     /// Final responses that came again, with the same bytes.
     responses_repeated,
     /// Provisional responses.

@@ -82,6 +82,8 @@ pub struct SimCard {
     /// Indications of defects and events, oldest first, at most [`indications_max`].
     indications: VecDeque<Indication>,
     far: FarEnds,
+    /// What a connection costs.
+    work: Option<Box<dyn FnMut() + Send>>,
 }
 
 /// A span it carries.
@@ -176,6 +178,7 @@ impl SimCard {
             served: served.into(),
             indications: VecDeque::with_capacity(indications_max(lines.len())),
             far: FarEnds::default(),
+            work: None,
             lines: lines.into(),
             rng: Rng::new(seed),
             delay: 0,
@@ -184,6 +187,13 @@ impl SimCard {
             ordinal: 0,
             answers: BinaryHeap::with_capacity(2 * connections as usize),
         }
+    }
+
+    /// The same card, on which opening a connection takes `work`: what a gateway of a known capacity is made of.
+    #[must_use]
+    pub fn with_work(mut self, work: Box<dyn FnMut() + Send>) -> SimCard {
+        self.work = Some(work);
+        self
     }
 
     fn channel(&self, connection: u32) -> Option<&Channel> {
@@ -356,6 +366,9 @@ impl SimCard {
 impl Card for SimCard {
     /// Refuses what it does not carry, a slot in use or beyond its table, and when no port is left.
     fn open(&mut self, now: Time, endpoint: EndpointIndex, connection: u32, media: &Media) -> Answer<MediaAddress> {
+        if let Some(work) = &mut self.work {
+            work();
+        }
         match self.channels.get(connection as usize) {
             Some(None) => {}
             Some(Some(_)) => return Answer::Refused(CardFault::Broken),

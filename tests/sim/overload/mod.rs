@@ -141,6 +141,12 @@ fn one_notification_for_a_call_or_two() {
 }
 
 #[test]
+fn conference_calls_of_many_legs_are_held_back_as_calls() {
+    // OVL-21: eight Adds a call, of which the first is told.
+    sustained(&Scenario { adds: 8, first_only: true, ..Scenario::new("conferences", &[3.0]) }, |_| {});
+}
+
+#[test]
 fn a_gateway_that_refuses_instead_of_telling_works_as_well() {
     // MGCP's 409: the refusal is the notification.
     sustained(&Scenario { refuses: true, ..Scenario::new("409", &[2.0]) }, |_| {});

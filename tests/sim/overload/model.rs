@@ -88,7 +88,7 @@ pub struct Outcome {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum What {
     Call(usize),
-    Add { controller: usize, call: usize, last: bool },
+    Add { controller: usize, call: usize, first: bool, last: bool },
     Served,
     Notified(usize),
 }
@@ -96,6 +96,7 @@ enum What {
 struct Job {
     controller: usize,
     call: usize,
+    first: bool,
     last: bool,
     arrived: Time,
 }
@@ -166,7 +167,7 @@ impl World<'_> {
         if verdict == Verdict::Admit {
             self.calls.push(now);
             for add in 1..=self.scenario.adds {
-                let what = What::Add { controller, call: self.calls.len() - 1, last: add == self.scenario.adds };
+                let what = What::Add { controller, call: self.calls.len() - 1, first: add == 1, last: add == self.scenario.adds };
                 self.push(now + DELAY, what);
             }
         }
@@ -178,8 +179,7 @@ impl World<'_> {
         let refused = self.scenario.refuses && self.detector.refuse_new();
         let cost = 1.0 / (self.scenario.capacity)(seconds(now)) / f64::from(self.scenario.adds);
         self.push(after(now, if refused { cost * REFUSAL_COST } else { cost }), What::Served);
-        let first = job.last != (self.scenario.adds > 1);
-        if self.detector.refuse_new() && (first || !self.scenario.first_only) && self.unit() >= self.scenario.loss {
+        if self.detector.refuse_new() && (job.first || !self.scenario.first_only) && self.unit() >= self.scenario.loss {
             self.push(now + DELAY, What::Notified(job.controller));
         }
         self.serving = Some((job, refused));
@@ -213,8 +213,8 @@ impl World<'_> {
                     }
                     self.next_call(now, controller % controllers);
                 }
-                What::Add { controller, call, last } => {
-                    self.queue.push_back(Job { controller, call, last, arrived: now });
+                What::Add { controller, call, first, last } => {
+                    self.queue.push_back(Job { controller, call, first, last, arrived: now });
                     if self.serving.is_none() {
                         self.serve(now);
                     }

@@ -1,0 +1,327 @@
+//! The load generator's H.248 controller against real gateways on one core of a known capacity, in virtual time: every message is written,
+//! read and answered by the product. The core works off its datagrams one by one, and each Add of an RTP stream costs a fixed time.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate::proto::agent::controller::{Controller, Settings as ControllerSettings};
+use tollgate::proto::agent::{Ended, Failure, Observer, Phase, Started};
+use tollgate::proto::base::{AgentId, CoreId, Counter, Counters, Rng, Time};
+use tollgate::proto::cas::{self, Signalling};
+use tollgate::proto::endpoint::Law;
+use tollgate::proto::h248::{Boot, Gateway};
+use tollgate::proto::overload::telling::Load;
+use tollgate::proto::overload::throttle::Parameters;
+use tollgate::proto::overload::{Detector, Levels};
+use tollgate::proto::package::ChannelKind;
+use tollgate::proto::plan::{AgentSettings, GatewayPlan, Limits, Plan, Settings, SpanPlan};
+use tollgate::proto::trunk::{Facility, FacilityKind, FacilityPlan, SimCard, SimulatedPlan, SpanIndex, Topology};
+
+const MS: Duration = Duration::from_millis(1);
+/// One way between controller and gateway.
+const DELAY: Duration = Duration::from_millis(2);
+/// T1s of each gateway.
+const SPANS: u16 = 8;
+
+/// What a controller is asked for, and what came of it.
+struct Asked {
+    controller: Controller,
+    rate: f64,
+    next: Time,
+    figures: Figures,
+}
+
+/// What is measured from `from` on.
+#[derive(Default)]
+struct Figures {
+    from: Time,
+    set_up: Vec<Duration>,
+    offered: u64,
+    failures: Vec<(Failure, String)>,
+    notified: u64,
+}
+
+impl Observer for Figures {
+    fn ended(&mut self, _: Time, _: &Ended, _: Option<u16>) {}
+
+    fn transaction(&mut self, now: Time, name: &'static str, intended: Time, code: Option<u16>) {
+        if name == "Add" && code == Some(0) && intended >= self.from {
+            self.set_up.push(now.since(intended));
+        }
+    }
+
+    fn failed(&mut self, failure: Failure, evidence: &[u8]) {
+        self.failures.push((failure, String::from_utf8_lossy(evidence).into_owned()));
+    }
+}
+
+struct World {
+    now: Time,
+    gateways: Vec<Gateway>,
+    counters: Vec<Arc<Counters>>,
+    asked: Vec<Asked>,
+    detector: Detector,
+    /// For the core: when it came, for which gateway, from where.
+    queue: VecDeque<(Time, usize, Vec<u8>)>,
+    /// For controllers: when it comes.
+    answers: VecDeque<(Time, usize, Vec<u8>)>,
+    /// Until when the core works.
+    busy: Time,
+    cost: Duration,
+}
+
+fn plan(gateways: usize) -> Plan {
+    let t1 = |unit| FacilityPlan { kind: FacilityKind::T1, unit, common_channel: false };
+    let count = SPANS * gateways as u16;
+    let topology = Topology::new(&(1..=u32::from(count)).map(t1).collect::<Vec<_>>()).unwrap();
+    let span = |n: u16| SpanPlan { law: Law::Mu, agent: AgentId(0), signalling: Signalling::default(), gateway: Some((n / SPANS) as u8) };
+    let own = |n: usize| GatewayPlan {
+        name: format!("gw{n}"),
+        message_id: format!("[192.0.2.{}]:2944", 100 + n),
+        listen: 1 + n as u8,
+        core: CoreId(0),
+        controllers: vec![controller(n)],
+        has_t3: true,
+        pretty: false,
+        max_message: 4000,
+        connections: 4 * 24 * u32::from(SPANS),
+    };
+    Plan {
+        spans: (0..count).map(span).collect(),
+        domains: vec![b"tgw.example.net"[..].into()],
+        listen: (0..=gateways as u8).map(|n| ([192, 0, 2, 100 + n], 2944).into()).collect(),
+        cores: 1,
+        owners: vec![CoreId(0)],
+        limits: Limits {
+            connections: 192,
+            connections_per_endpoint: 4,
+            blob_blocks: 4096,
+            entities: 4,
+            jobs: 64,
+            datagrams: 16,
+            messages_per_datagram: 32,
+            slice: 1000,
+            datagram: 4400,
+            history_entries: 40_000,
+            history_bytes: 32 << 20,
+            own_commands: 64,
+        },
+        times: cas::Times::default(),
+        admission: None,
+        gateways: (0..gateways).map(own).collect(),
+        epoch_ms: 1_767_225_600_000,
+        topology: topology.into(),
+    }
+}
+
+fn controller(n: usize) -> SocketAddr {
+    ([192, 0, 2, 1 + n as u8], 2944).into()
+}
+
+impl World {
+    /// A gateway for each rate, all on one core that does so many calls a second; with or without the throttle.
+    fn new(capacity: f64, rates: &[f64], throttle: Option<Parameters>, from: Duration) -> World {
+        let plan = Arc::new(plan(rates.len()));
+        let settings = Arc::new(Settings::new(vec![AgentSettings::at("ca", ([192, 0, 2, 99], 2727).into())]));
+        let mut world = World {
+            now: Time::from_millis(1),
+            gateways: Vec::new(),
+            counters: Vec::new(),
+            asked: Vec::new(),
+            detector: Detector::new(Levels::default()),
+            queue: VecDeque::new(),
+            answers: VecDeque::new(),
+            busy: Time::ZERO,
+            cost: Duration::from_secs_f64(1.0 / capacity),
+        };
+        for (n, rate) in rates.iter().enumerate() {
+            let spans: Vec<SpanIndex> = (0..SPANS).map(|span| SpanIndex(n as u16 * SPANS + span)).collect();
+            let card = SimCard::new(&SimulatedPlan {
+                topology: &plan.topology,
+                kinds: &vec![ChannelKind::default(); plan.spans.len()],
+                facilities: &spans.iter().map(|span| Facility::Span(*span)).collect::<Vec<_>>(),
+                address: [192, 0, 2, 10].into(),
+                ports: 16_384..=32_767,
+                part: (n as u32, rates.len() as u32),
+                connections: 4 * 24 * u32::from(SPANS),
+                seed: 1,
+            });
+            let counters = Arc::new(Counters::new());
+            let (plan, settings, rng) = (plan.clone(), settings.clone(), Rng::new(7 + n as u64));
+            let boot = Boot { index: n as u8, plan, settings, counters: counters.clone(), card: Box::new(card), rng, now: world.now };
+            world.gateways.push(Gateway::new(boot).unwrap());
+            world.counters.push(counters);
+            let first = n as u16 * SPANS + 1;
+            let names = (first..first + SPANS).flat_map(|span| (1..=24).map(move |channel| format!("ds/ds1_{span}/{channel}")));
+            let settings = ControllerSettings {
+                gateway: ([192, 0, 2, 100 + n as u8], 2944).into(),
+                message_id: format!("[192.0.2.{}]:2944", 1 + n),
+                channels: names.collect(),
+                hold: Duration::ZERO,
+                verify: true,
+                throttle,
+            };
+            let controller = Controller::new(&settings, &mut Rng::new(3 + n as u64)).unwrap();
+            let figures = Figures { from: Time::ZERO + from, ..Figures::default() };
+            world.asked.push(Asked { controller, rate: *rate, next: Time::NEVER, figures });
+        }
+        world
+    }
+
+    /// Plays until `end`, or until every controller is done.
+    fn run(&mut self, end: Time) {
+        while self.now <= end && self.asked.iter().any(|asked| asked.controller.phase() != Phase::Done) {
+            self.turn();
+            self.now = self.next().max(self.now + Duration::from_micros(10)).min(end + MS);
+        }
+    }
+
+    fn next(&self) -> Time {
+        let work = self.queue.front().map_or(Time::NEVER, |(at, ..)| (*at).max(self.busy));
+        let answers = self.answers.front().map_or(Time::NEVER, |(at, ..)| *at);
+        // A core that works looks at nothing else.
+        let gateways = self.gateways.iter().map(|gateway| gateway.deadline().max(self.busy)).min().unwrap_or(Time::NEVER);
+        let controllers = self.asked.iter().map(|asked| asked.controller.deadline().min(asked.next)).min().unwrap_or(Time::NEVER);
+        work.min(answers).min(gateways).min(controllers)
+    }
+
+    fn turn(&mut self) {
+        if self.now >= self.busy {
+            self.work();
+        }
+        while let Some((_, n, text)) = self.answers.front().cloned().filter(|(at, ..)| *at <= self.now) {
+            self.answers.pop_front();
+            let Asked { controller, figures, .. } = &mut self.asked[n];
+            let before = controller.tally().overloads;
+            controller.handle(self.now, &text, ([192, 0, 2, 100 + n as u8], 2944).into(), figures);
+            if self.now >= figures.from {
+                figures.notified += controller.tally().overloads - before;
+            }
+        }
+        for (n, asked) in self.asked.iter_mut().enumerate() {
+            let Asked { controller, rate, next, figures } = asked;
+            if controller.phase() == Phase::Running && *next == Time::NEVER {
+                *next = self.now;
+            }
+            while *next <= self.now && controller.phase() == Phase::Running {
+                figures.offered += u64::from(*next >= figures.from);
+                if controller.start(self.now, *next) == Started::Starved {
+                    figures.failures.push((Failure::NothingDone, "no channel is idle".into()));
+                }
+                *next += Duration::from_secs_f64(1.0 / *rate);
+            }
+            let queue = &mut self.queue;
+            controller.poll(self.now, &mut |_, bytes| queue.push_back((self.now + DELAY, n, bytes.to_vec())), figures);
+        }
+        self.queue.make_contiguous().sort_by_key(|(at, ..)| *at);
+    }
+
+    /// The core takes the next datagram, or looks what is due.
+    fn work(&mut self) {
+        let load = |detector: &Detector| Load { overloaded: detector.refuse_new(), sojourn: detector.sojourn() };
+        let (now, mut done) = (self.now, self.now);
+        if let Some((at, n, text)) = self.queue.front().cloned().filter(|(at, ..)| *at <= now) {
+            self.queue.pop_front();
+            self.detector.record(now, now.since(at));
+            let before = self.counters[n].get(Counter::H248Adds);
+            let mut sent = Vec::new();
+            self.gateways[n].set_load(load(&self.detector));
+            self.gateways[n].handle_datagram(now, controller(n), &text, &mut |_, bytes| sent.push(bytes.to_vec()));
+            // A call has two Adds.
+            done = now + self.cost * (self.counters[n].get(Counter::H248Adds) - before) as u32 / 2;
+            sent.into_iter().for_each(|bytes| self.answers.push_back((done + DELAY, n, bytes)));
+        }
+        self.detector.rest(now);
+        for n in 0..self.gateways.len() {
+            self.gateways[n].set_load(load(&self.detector));
+            let answers = &mut self.answers;
+            self.gateways[n].handle_time(now, &mut |_, bytes| answers.push_back((done + DELAY, n, bytes.to_vec())));
+        }
+        self.busy = done;
+        self.answers.make_contiguous().sort_by_key(|(at, ..)| *at);
+    }
+
+    /// No more calls; then everything ends, and nothing is left.
+    fn end(&mut self) {
+        self.asked.iter_mut().for_each(|asked| asked.controller.wind_down());
+        self.run(self.now + Duration::from_secs(60));
+        for (asked, gateway) in self.asked.iter().zip(&self.gateways) {
+            assert_eq!(asked.controller.phase(), Phase::Done);
+            assert_eq!(asked.figures.failures, []);
+            assert_eq!(gateway.contexts(), 0);
+        }
+    }
+
+    /// Set-ups a second by controller, over so many seconds, and their p99.
+    fn figures(&mut self, seconds: f64) -> Vec<(f64, Duration)> {
+        let figures = self.asked.iter_mut().map(|asked| {
+            let times = &mut asked.figures.set_up;
+            times.sort_unstable();
+            let p99 = times.get(times.len() * 99 / 100).copied().unwrap_or_default();
+            println!(
+                "offered {:.0}/s set up {:.0}/s p99 {p99:.0?} notified {:.1}/s refused {} held back {}",
+                asked.figures.offered as f64 / seconds,
+                times.len() as f64 / seconds,
+                asked.figures.notified as f64 / seconds,
+                asked.controller.tally().refused,
+                asked.controller.tally().held_back
+            );
+            (times.len() as f64 / seconds, p99)
+        });
+        figures.collect()
+    }
+}
+
+fn at(seconds: u64) -> Time {
+    Time::from_millis(1000 * seconds)
+}
+
+#[test]
+fn a_controller_registers_a_gateway_makes_calls_and_leaves_nothing() {
+    let mut world = World::new(1000.0, &[40.0], None, Duration::ZERO);
+    world.run(at(5));
+    world.end();
+    let tally = *world.asked[0].controller.tally();
+    assert!(world.asked[0].controller.calls_started() > 150 && tally.refused == 0 && tally.notifies == 0, "{tally:?}");
+    assert_eq!(tally.restarts, 1);
+}
+
+#[test]
+fn an_overloaded_gateway_of_h248_works_at_full_capacity_in_bounded_time() {
+    // OVL-08 in spirit with real messages: the figures of clause 8.5 from t = 10 s.
+    let mut world = World::new(250.0, &[1000.0], Some(Parameters::default()), Duration::from_secs(10));
+    world.run(at(22));
+    let (rate, p99) = world.figures(12.0)[0];
+    assert!(rate >= 0.95 * 250.0, "{rate}");
+    assert!(p99 <= 2 * Levels::default().enter, "{p99:?}");
+    let notified = world.asked[0].figures.notified as f64 / 12.0;
+    assert!((5.0..=20.0).contains(&notified), "{notified} a second");
+    world.end();
+}
+
+#[test]
+fn gateways_of_one_core_share_it_evenly_and_a_calm_one_loses_nothing() {
+    // OVL-21: virtual gateways with a controller each.
+    let mut world = World::new(250.0, &[500.0, 210.0, 15.0], Some(Parameters::default()), Duration::from_secs(10));
+    world.run(at(25));
+    let figures = world.figures(15.0);
+    let total: f64 = figures.iter().map(|(rate, _)| rate).sum();
+    assert!(total >= 0.95 * 250.0, "{figures:?}");
+    let mean = (figures[0].0 + figures[1].0) / 2.0;
+    assert!((figures[0].0 / mean - 1.0).abs() < 0.1, "{figures:?}");
+    assert!(figures[2].0 > 0.98 * 15.0, "{figures:?}");
+    world.end();
+}
+
+#[test]
+fn a_controller_that_ignores_notifications_leaves_the_gateway_its_work() {
+    // Must hold 5: ten times what the gateway can do, and nobody holds back.
+    let mut world = World::new(50.0, &[500.0], None, Duration::from_secs(5));
+    world.run(at(15));
+    let (rate, _) = world.figures(10.0)[0];
+    assert!(rate >= 0.9 * 50.0, "{rate}");
+    assert!(world.asked[0].controller.tally().refused > 1000);
+    world.end();
+}
