@@ -142,7 +142,8 @@ impl Core {
     }
 }
 
-/// Whether a name may mean several endpoints.
+/// Whether a name may mean all of several endpoints. One with `$` means one of them, and is such a common way to set up a call that the
+/// book would be full of it: it waits as any command for one endpoint does.
 fn names_many(name: &[u8]) -> bool {
-    local_of(name).iter().any(|byte| matches!(byte, b'*' | b'$' | b'['))
+    local_of(name).iter().any(|byte| matches!(byte, b'*' | b'['))
 }
