@@ -131,6 +131,7 @@ pub fn begin(calls: &mut Calls, now: Time, plan: &mut CreatePlan, command: &Comm
         options: plan.options,
         local: plan.local,
         remote: plan.described.map_or(Remote::Unknown, |described| described.remote),
+        remote_types: plan.described.map_or(RemoteTypes::default(), |described| described.types),
         created: now,
         pending: true,
         ..Connection::default()

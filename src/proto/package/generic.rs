@@ -29,9 +29,9 @@ pub(super) static G: Package = Package {
     ],
 };
 
-/// A key of a telephone: 50 ms of tone and 45 ms of silence at least.
+/// A key of a telephone: 50 ms of tone and 45 ms of silence at least. On a connection it is a telephone event of the far end.
 const fn key(name: &'static str) -> Item {
-    Item::event(name).applied(BRIEF_DIGIT).hooked(HookRule::OffHook)
+    Item::named(name).detected(EventTraits { place: Place::Either, ..EventTraits::PLAIN }).applied(BRIEF_DIGIT).hooked(HookRule::OffHook)
 }
 
 pub(super) static D: Package = Package {

@@ -10,7 +10,7 @@ const TABLES: &[(PackageId, u8, &str)] = &[
     (
         PackageId::D,
         1,
-        "0 x BR|1 x BR|2 x BR|3 x BR|4 x BR|5 x BR|6 x BR|7 x BR|8 x BR|9 x BR|# x BR|* x BR|A x BR|B x BR|C x BR|D x BR|DD x TO 3000\
+        "0 xC BR|1 xC BR|2 xC BR|3 xC BR|4 xC BR|5 xC BR|6 xC BR|7 xC BR|8 xC BR|9 xC BR|# xC BR|* xC BR|A xC BR|B xC BR|C xC BR|D xC BR|DD x TO 3000\
          |DO - OO|L x|oc x|of x|T x TO 16000|X x",
     ),
     (

@@ -199,6 +199,42 @@ fn calls_between_two_t1s_carry_a_tone_both_ways() {
     gateway.assert_sound();
 }
 
+/// Must hold 1: continuity tests pass and fail as they should, test tones are told apart, and digits arrive: on the trunk that hears them, and
+/// by RFC 4733 at the far end of a connection.
+#[test]
+fn tones_and_digits_of_real_trunks_are_notified() {
+    let gateway = Gateway::start(tuning(&[]));
+    let mut agent = Agent::of(&gateway);
+    let first = FarEnd::start(&gateway.tuning, 1, "10", &["--loop", "1", "--loop", "2", "--tone", "3"]);
+    let second = FarEnd::start(&gateway.tuning, 2, "10", &[]);
+    let up = || (gateway.rows(&["spans", "--state", "up"]).len() == 2).then_some(());
+    eventually("both far ends are there", SOON, up);
+    let observed = |agent: &mut Agent, name: &str, parameters: &[&str]| {
+        agent.mail.clear();
+        let parameters = [&["X: 1"][..], parameters].concat();
+        assert_eq!(agent.ask("RQNT", name, &parameters).code, Some(200), "{parameters:?}");
+        agent.expect("NTFY", SOON).get("O").unwrap_or_default().to_lowercase()
+    };
+    assert_eq!(observed(&mut agent, "ds/ds1-1/2", &["S: t/co1", "R: t/co1(N),t/oc(N),t/of(N)"]), "t/co1", "the loop is there");
+    assert_eq!(observed(&mut agent, "ds/ds1-1/4", &["S: t/co1(to=1000)", "R: t/co1(N),t/oc(N),t/of(N)"]), "t/oc(t/co1)", "no loop");
+    assert_eq!(observed(&mut agent, "ds/ds1-1/3", &["R: t/om(N),t/nm(N),t/mm(N)"]), "t/nm");
+    assert_eq!(observed(&mut agent, "ds/ds1-1/2", &["S: d/5", "R: d/[0-9*#](N)"]), "d/5", "the loop returns it");
+    // What is heard on the first trunk goes to the second one as a telephone event.
+    let options = "L: p:20, a:PCMU;telephone-event";
+    let receiver = agent.ask("CRCX", "ds/ds1-2/1", &["C: A1", options, "M: recvonly"]);
+    let sender = agent.ask("CRCX", "ds/ds1-1/1", &["C: A1", options, "M: sendonly", "", &description(&receiver)]);
+    assert_eq!(sender.code, Some(200), "{sender:?}");
+    let id = receiver.get("I").unwrap();
+    assert_eq!(agent.ask("RQNT", "ds/ds1-2/1", &["X: 2", &format!("R: d/[0-9*#]@{id}(N)")]).code, Some(200));
+    agent.mail.clear();
+    assert_eq!(agent.ask("RQNT", "ds/ds1-1/1", &["X: 3", "S: d/7"]).code, Some(200));
+    let notify = agent.expect("NTFY", SOON);
+    assert!(notify.name.starts_with("ds/ds1-2/1@"), "{notify:?}");
+    assert_eq!(notify.get("O").unwrap_or_default().to_lowercase(), format!("d/7@{}", id.to_lowercase()));
+    drop((first, second));
+    gateway.assert_sound();
+}
+
 #[test]
 fn without_a_port_left_a_connection_is_refused_with_403() {
     let tuning = tuning(&[("unit", "1")]).set("cards.cesopsn.media_ports", "\"20000-20003\"").set("timers.alarm_declare", "\"10s\"");

@@ -11,7 +11,7 @@ use crate::proto::codec::mgcp::{
 use crate::proto::endpoint::{ConnectionId, Remote};
 use crate::proto::mgcp::{self, Calls, Refused};
 use crate::proto::package::parameters::members;
-use crate::proto::package::{ChannelKind, EventId, PackageId, Place as Allowed, SignalParameters, packages};
+use crate::proto::package::{ChannelKind, EventId, PackageId, Place as Allowed, SignalParameters, find_item, packages};
 use crate::proto::trunk::CardFault;
 
 /// The most events of one list.
@@ -191,8 +191,15 @@ impl<'c> Check<'c> {
                 if event.parameters.is_some_and(|parameters| !parameters.as_bytes().is_empty()) {
                     return Err(mgcp::EVENT_PARAMETER);
                 }
-                let keys = matches!(event.name, EventName::Range { .. }) || matches!(meaning, Meaning::Keys(..));
-                if bound && keys { Err(mgcp::NOT_ON_CONNECTIONS) } else { Ok(()) }
+                // Keys are heard on connections as telephone events, but no timer runs there.
+                let on_the_line = match (event.name, meaning) {
+                    (_, Meaning::Keys(package, symbols)) => symbols.iter().any(|symbol| {
+                        find_item(package, &[symbol]).and_then(EventId::event).is_none_or(|traits| traits.place == Allowed::Endpoint)
+                    }),
+                    (EventName::Range { .. }, _) => true,
+                    _ => false,
+                };
+                if bound && on_the_line { Err(mgcp::NOT_ON_CONNECTIONS) } else { Ok(()) }
             }
         }
     }
