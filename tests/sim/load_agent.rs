@@ -6,8 +6,9 @@ use std::cell::RefCell;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::time::Duration;
+use tollgate::proto::agent::rules::Rule;
 use tollgate::proto::agent::{Agent, Ended, Failure, Observer, Phase, Scenario, Settings, Started, Timers};
-use tollgate::proto::base::{Rng, Time};
+use tollgate::proto::base::{EndpointIndex, Rng, Time};
 use tollgate::proto::trunk::CardOrder;
 use tollgate::sim::{Actor, Faults, Layout, Mail, Outbound, Setup, World};
 
@@ -83,6 +84,13 @@ impl Actor for Load {
 }
 
 fn play(layout: Layout, seed: u64, scenario: Scenario, delay: u32) {
+    let told = run(layout, seed, scenario, delay, None, 12 * S);
+    assert_eq!(told.failures, [], "{layout:?} {scenario:?}");
+    assert!(told.ended > 1000, "{layout:?}: {}", told.ended);
+}
+
+/// Calls for `time` by an agent that keeps the rules of docs/conformance/agent.md, or all but one; the gateway keeps its own.
+fn run(layout: Layout, seed: u64, scenario: Scenario, delay: u32, broken: Option<Rule>, time: Duration) -> Told {
     let mut w = World::new(Setup { told: false, ..Setup::new(layout, seed) }, |_, _| {});
     let endpoints = (1..=8).flat_map(|span| (1..=24).map(move |channel| format!("ds/ds1-{span}/{channel}@tgw.example.net")));
     let settings = Settings {
@@ -97,23 +105,29 @@ fn play(layout: Layout, seed: u64, scenario: Scenario, delay: u32) {
         verify: true,
         timers: Timers::default(),
         throttle: None,
-        events: String::new(),
-        broken: [].into_iter().collect(),
+        events: if broken.is_some() { "T/oc(N)".into() } else { String::new() },
+        broken: broken.into_iter().collect(),
     };
     let agent = Agent::new(&settings, &mut Rng::new(seed)).unwrap();
     let told = Rc::new(RefCell::new(Told::default()));
     w.set_faults(Faults { loss: 20_000, duplicate: 50_000, link_max: 20 * MS, ..Faults::none() });
     w.add_agent(Box::new(Load { agent, told: told.clone(), pause: 4 * MS, next: w.now }));
     w.order_cards(CardOrder::Delay(delay));
-    w.run_for(12 * S);
+    let end = w.now + time;
+    while w.now < end {
+        w.run_for(20 * MS);
+        if broken.is_some() {
+            // Events of lines with and without a call.
+            (0..4).for_each(|place| _ = w.happen(EndpointIndex(((w.now.0 / 20_000_000 + 48 * place) % 192) as u32)));
+        }
+    }
     let now = w.now;
     w.agents()[0].wind_down(now);
     w.run_until_done(120 * S);
-    assert_eq!(told.borrow().failures, [], "{layout:?} {scenario:?}: {}", w.agents()[0].summary());
-    assert!(told.borrow().ended > 1000, "{layout:?}: {}", w.agents()[0].summary());
     w.run_for(25 * S);
     w.check_quiet();
     assert_eq!((w.connections().len(), w.media_open()), (0, 0));
+    std::mem::take(&mut *told.borrow_mut())
 }
 
 #[test]
@@ -129,5 +143,15 @@ fn the_load_generators_agent_finds_no_fault() {
 fn nor_with_slow_cards() {
     for (place, layout) in Layout::ALL.into_iter().enumerate() {
         play(layout, 30 + place as u64, Scenario::Call, 250);
+    }
+}
+
+/// Whatever rule the agent breaks: the gateway answers all, tells every event in order, and nothing is left.
+#[test]
+fn an_agent_that_breaks_a_rule_harms_nobody_else() {
+    for (place, rule) in Rule::ALL.iter().enumerate() {
+        let layout = Layout::ALL[place % Layout::ALL.len()];
+        let told = run(layout, 40 + place as u64, Scenario::Call, 0, Some(*rule), 3 * S);
+        assert!(told.ended > 200, "{rule:?}: {}", told.ended);
     }
 }
