@@ -101,6 +101,7 @@ impl Gateway {
             bail!("transport.sqpoll_cpus: needs io_uring: {transport}");
         }
         check_free(&plan.listen)?;
+        card::reserve_files(config);
         let bypass = match transport.kind {
             Kind::Xdp => {
                 let settings = bypass_settings(config, sources(&settings), with_sockets(&layout));

@@ -1,7 +1,7 @@
 //! The cards of cores: from the configuration to what carries the spans of a core.
 //!
-//! A simulated card has its spans to itself ([`SimCard`]); spans in pseudowires are on a [`Pseudowires`], which does its own IO when it is
-//! polled. A core with both kinds has a [`Mixed`] card.
+//! A simulated card has its spans to itself ([`SimCard`]); spans in pseudowires are on a `Pseudowires`, which does its own IO when it is
+//! polled. A core with both kinds has a `Mixed` card.
 
 mod mixed;
 mod ports;
@@ -14,6 +14,7 @@ pub use self::pseudowires::SLICE;
 use self::pseudowires::{Carried, Pseudowires};
 use super::clock::{self, Clock};
 use super::entropy;
+use super::transport::sys;
 use crate::config::{self, Config, SpanKind, Wire};
 use crate::proto::base::CoreId;
 use crate::proto::circuit::{CircuitSettings, Coding, DigroupSettings};
@@ -48,6 +49,28 @@ pub fn kind(config: &Config, topology: &Topology, facility: Facility) -> &'stati
 fn wire(config: &Config, topology: &Topology, span: &Span) -> Option<Wire> {
     let first = configured(config, topology, span)?.wire?;
     Some(if span.t3.is_some() { first.line(span.number.saturating_sub(1) as usize) } else { first })
+}
+
+/// Files of a process beside the RTP ports of connections.
+const FILES_BESIDE: u64 = 512;
+
+/// Sees to it that all connections of real spans can have their ports at a time: two sockets each. Where the machine does not let, that
+/// is said, and connections beyond are refused (403).
+pub fn reserve_files(config: &Config) {
+    let channels: u32 = config.spans.iter().filter(|span| span.wire.is_some()).map(|span| span.endpoints()).sum();
+    let connections = channels.saturating_mul(config.limits.connections_per_endpoint.into()).min(config.cesopsn.media_ports.pairs());
+    if connections == 0 {
+        return;
+    }
+    let wanted = FILES_BESIDE + 2 * u64::from(connections);
+    match sys::allow_files(wanted) {
+        Ok(allowed) if allowed >= wanted => {}
+        Ok(allowed) => {
+            let enough_for = allowed.saturating_sub(FILES_BESIDE) / 2;
+            tracing::warn!(allowed, wanted, "the limit of open files (ulimit -n) leaves RTP ports for {enough_for} connections only");
+        }
+        Err(error) => tracing::warn!(%error, wanted, "the limit of open files is not known"),
+    }
 }
 
 /// Whose card it is, and what it may use.

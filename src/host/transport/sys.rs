@@ -126,6 +126,24 @@ pub(in crate::host) fn peer_user(socket: BorrowedFd<'_>) -> io::Result<u32> {
     if result == 0 { Ok(peer.uid) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Lets this process have so many open files if it may (RLIMIT_NOFILE); how many it may have now.
+pub(in crate::host) fn allow_files(wanted: u64) -> io::Result<u64> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the kernel writes one `rlimit` to `limit`, which is alive through the call.
+    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    if limit.rlim_cur >= wanted {
+        return Ok(limit.rlim_cur);
+    }
+    let raised = libc::rlimit { rlim_cur: wanted.min(limit.rlim_max), ..limit };
+    // SAFETY: the kernel reads one `rlimit` from `raised`, which is alive through the call.
+    if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const raised) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(raised.rlim_cur)
+}
+
 /// The user this process acts as.
 pub(in crate::host) fn effective_user() -> u32 {
     // SAFETY: takes no pointers and cannot fail.

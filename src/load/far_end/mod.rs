@@ -41,6 +41,9 @@ pub struct Args {
     /// The RTP payload type, when packets have RTP headers.
     #[arg(long, value_name = "PT")]
     pub rtp: Option<u8>,
+    /// The shortest mean wait of packets in the jitter buffer, in milliseconds; it grows to ten times that, 200 at the most.
+    #[arg(long, value_name = "MS", default_value_t = 6, value_parser = clap::value_parser!(u64).range(1..=200))]
+    pub jitter: u64,
     /// How much faster than this machine's clock the trunk's is, in parts per million.
     #[arg(long, value_name = "PPM", default_value_t = 0.0, allow_negative_numbers = true)]
     pub ppm: f64,
@@ -120,8 +123,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let clock = Clock::new();
     let settings = CircuitSettings {
         layout,
-        jitter: Duration::from_millis(6),
-        jitter_max: Duration::from_millis(60),
+        jitter: Duration::from_millis(args.jitter),
+        jitter_max: Duration::from_millis((args.jitter * 10).min(200)),
         own_clock: true,
         idle: if args.e1 { 0xD5 } else { 0xFF },
         sequence: 0,

@@ -81,7 +81,7 @@ pub struct Circuit {
 /// A change of L, R or RDI counts after so many packets.
 const DOUBTS: u8 = 3;
 /// So long a machine may stand still; later it leaves out what it missed.
-const BEHIND_MAX: Duration = Duration::from_millis(100);
+const BEHIND_MAX: Duration = Duration::from_millis(250);
 /// Loss of packets for so long is the state of packet loss (RFC 4553 6.2.2 leaves the number to us).
 const LOSS_AFTER: Duration = Duration::from_millis(30);
 /// So long without loss ends it.
