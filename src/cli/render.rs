@@ -5,8 +5,8 @@ use super::{cluster, span};
 use std::fmt::Write;
 use tollgate::host::control::protocol::Response;
 use tollgate::host::control::view::{
-    AgentRow, AlarmRow, Body, ConnectionRow, CoreRow, CounterRow, Counters, EndpointRow, EventRow, InteropRow, List, Quantiles, Reload,
-    RestartRow, SpanRow, Transactions,
+    AgentRow, AlarmRow, Body, ConnectionRow, CoreRow, CounterRow, Counters, EndpointRow, EventRow, GatewayRow, InteropRow, List, Quantiles,
+    Reload, RestartRow, SpanRow, Transactions,
 };
 
 /// The answer as text; `history`: with all past intervals of a facility.
@@ -23,6 +23,7 @@ pub fn text(response: &Response, history: bool) -> String {
         Body::Endpoint(row) => endpoint(row),
         Body::Connections(list) => list_text(list, "connection", &connections(&list.rows)),
         Body::Agents(list) => list_text(list, "agent", &agents(&list.rows)),
+        Body::Gateways(list) => list_text(list, "gateway", &gateways(&list.rows)),
         Body::Transactions(transactions) => self::transactions(transactions),
         Body::Cac(admission) => super::admission::text(admission),
         Body::Cluster(view) => cluster::central(view),
@@ -252,6 +253,47 @@ fn endpoint(row: &EndpointRow) -> String {
 /// A page: what, and its value.
 pub fn page<'a>(lines: impl IntoIterator<Item = (&'a str, String)>) -> String {
     lines.into_iter().map(|(what, value)| format!("{what:<16}{}\n", if value.is_empty() { "-" } else { &value })).collect()
+}
+
+fn gateways(rows: &[GatewayRow]) -> String {
+    let mut table = Table::new(&[
+        "NAME",
+        "MESSAGE ID",
+        "LISTEN",
+        "CORE",
+        "STATE",
+        "SINCE",
+        "CONTROLLER",
+        "HEARD",
+        "CHANNELS",
+        "CONTEXTS",
+        "STREAMS",
+        "UNANSWERED",
+        "LOAD",
+    ]);
+    for row in rows {
+        let load = match (row.overloaded, row.reduction) {
+            (false, 0) => String::new(),
+            (true, 0) => "overloaded".into(),
+            (overloaded, percent) => format!("{}asks for {percent} % less", if overloaded { "overloaded, " } else { "" }),
+        };
+        table.row([
+            row.name.clone(),
+            row.message_id.clone(),
+            row.listen.clone(),
+            row.core.to_string(),
+            row.state.clone(),
+            age(row.age_s),
+            row.controller.clone().unwrap_or_default(),
+            row.heard_ms.map_or("never".into(), |ms| format!("{} s ago", ms / 1000)),
+            row.channels.to_string(),
+            row.contexts.to_string(),
+            row.connections.to_string(),
+            row.unanswered.to_string(),
+            load,
+        ]);
+    }
+    table.to_string()
 }
 
 fn agents(rows: &[AgentRow]) -> String {

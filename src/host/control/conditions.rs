@@ -32,17 +32,17 @@ pub struct Condition {
 }
 
 impl Condition {
-    fn new(name: impl Into<String>, kind: &'static str, severity: Severity, what: impl Into<String>) -> Condition {
+    pub(super) fn new(name: impl Into<String>, kind: &'static str, severity: Severity, what: impl Into<String>) -> Condition {
         let what = what.into();
         let over = format!("{what} is over");
         Condition { name: name.into(), kind, severity, what, over, since: None, explained: false }
     }
 
-    fn over(self, over: &str) -> Condition {
+    pub(super) fn over(self, over: &str) -> Condition {
         Condition { over: over.into(), ..self }
     }
 
-    fn since(self, since: Time) -> Condition {
+    pub(super) fn since(self, since: Time) -> Condition {
         Condition { since: Some(since), ..self }
     }
 
@@ -87,6 +87,7 @@ impl Gateway {
         let mut list: Vec<_> = self.cores.stalled(now, self.config().limits.stall_alarm).map(core).collect();
         list.extend(self.unresolved());
         list.extend(self.central_lost());
+        list.extend(self.abandoned(silent));
         list.extend(self.facilities_as_known(silent).map(|view| self.conditions_of(&view)).unwrap_or_default());
         list
     }

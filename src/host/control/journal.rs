@@ -58,10 +58,17 @@ enum News {
 pub fn start(gateway: Arc<Gateway>) -> Result<()> {
     let keep = move || {
         let mut journal = Journal::default();
+        let mut abandoned = Vec::new();
         loop {
             // A silent core is told by the watch over the cores.
             if let Some(view) = gateway.facilities(&mut Vec::new()) {
-                for news in journal.compare([gateway.unresolved(), gateway.conditions_of(&view)].concat()) {
+                // Of a core that says nothing now it is not known that anything is over.
+                let mut silent = Vec::new();
+                let found = gateway.abandoned(&mut silent);
+                if silent.is_empty() {
+                    abandoned = found;
+                }
+                for news in journal.compare([gateway.unresolved(), abandoned.clone(), gateway.conditions_of(&view)].concat()) {
                     tell(&news);
                     gateway.history.add(news.row(gateway.wall_us()));
                 }

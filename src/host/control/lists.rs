@@ -40,6 +40,7 @@ impl Gateway {
             What::Endpoint => Body::Endpoint(Box::new(self.with_card(self.endpoint(name, silent)?))),
             What::Connections => Body::Connections(self.connections(name, state, silent)?),
             What::Agents => Body::Agents(pick(self.agent_rows(silent), name, state)?),
+            What::Gateways => Body::Gateways(pick(self.gateway_rows(silent), name, state)?),
             What::Transactions => Body::Transactions(self.transactions(name, state, silent)?),
             What::Cac if name.is_some_and(|name| crate::host::cluster::view::guid(name).is_some()) => Body::Ccbs(self.ccbs(name, state)?),
             What::Cac => Body::Cac(self.admission(name, state, silent)?),
@@ -55,13 +56,16 @@ impl Gateway {
         let facility = || plan.topology.facilities().any(|facility| fits(&facility_name(&plan.topology, facility)));
         let core = |name: fn(u8) -> String| self.cores.ports.iter().any(|port| fits(&name(port.core.0)));
         let agent = || config.agents.iter().any(|agent| fits(&agent.name));
+        let gateway = || plan.gateways.iter().any(|gateway| fits(&gateway.name));
         let (known, one) = match what {
             What::Cores => (core(|core| core.to_string()), "core"),
             What::Spans => (facility(), "facility"),
-            What::Alarms => (facility() || core(|core| format!("core {core}")) || agent(), "facility, core or agent"),
+            What::Alarms => (facility() || core(|core| format!("core {core}")) || agent() || gateway(), "facility, core, agent or gateway"),
             // Of the past, anything may be.
             What::History => (true, "alarm"),
-            What::Agents | What::Transactions => (agent(), "agent"),
+            What::Agents => (agent(), "agent"),
+            What::Gateways => (gateway(), "H.248 gateway"),
+            What::Transactions => (agent() || gateway(), "agent or H.248 gateway"),
             What::Counters => {
                 let code = || (0..RESPONSE_CODES).any(|code| fits(&code.to_string()));
                 let mut counters =
@@ -253,7 +257,9 @@ impl Gateway {
     }
 
     fn transactions(&self, name: Option<&str>, state: Option<&str>, silent: &mut Vec<u8>) -> Result<Transactions, Failure> {
-        let (cores, own, _) = self.own_and_history(silent);
+        let (cores, mut own, _) = self.own_and_history(silent);
+        own.extend(self.gateway_requests(silent));
+        own.sort_by_key(|own| std::cmp::Reverse(own.age_ms));
         Ok(Transactions { cores, own: pick(own, name, state)? })
     }
 

@@ -9,6 +9,7 @@
 
 mod admission;
 mod conditions;
+mod gateways;
 mod guests;
 pub mod hosts;
 mod journal;

@@ -235,6 +235,8 @@ pub enum What {
     Connections,
     /// Call agents and what they owe an answer to.
     Agents,
+    /// H.248 gateways and their controllers.
+    Gateways,
     /// Transactions kept, running and outstanding.
     Transactions,
     /// Admission: use and limits of each scope, and why calls were refused.

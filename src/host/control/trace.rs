@@ -96,6 +96,17 @@ impl Filter {
         any
     }
 
+    /// Whether a message of H.248 names the channel, which has no hyphens there. There are no calls that one could ask for, only contexts.
+    fn takes_h248(&self, message: &[u8]) -> bool {
+        let text = message.to_ascii_lowercase();
+        let named = |name: &String| {
+            let name = name.replace('-', "_").to_ascii_lowercase();
+            let mut words = text.split(|byte| !(byte.is_ascii_alphanumeric() || b"_/*$".contains(byte)));
+            words.any(|word| word.contains(&b'/') && names::fits(&name, &String::from_utf8_lossy(word)))
+        };
+        self.call.is_none() && self.name.as_ref().is_none_or(named)
+    }
+
     fn fits(&self, endpoint: &[u8], message: &[u8]) -> bool {
         let local = endpoint.split(|&byte| byte == b'@').next().unwrap_or_default();
         let local = String::from_utf8_lossy(local);
@@ -119,8 +130,9 @@ impl Gateway {
         let refuse = |kind, message: String| Failure::new(kind, message);
         if let Some(agent) = agent
             && !self.config().agents.iter().any(|known| known.name == *agent)
+            && !self.cores.plan.gateways.iter().any(|gateway| gateway.name == *agent)
         {
-            return Err(refuse(FailureKind::Unknown, format!("{agent}: no agent has this name")));
+            return Err(refuse(FailureKind::Unknown, format!("{agent}: no agent and no H.248 gateway has this name")));
         }
         if seconds.is_some_and(|seconds| seconds > SECONDS_MAX) {
             return Err(refuse(FailureKind::BadRequest, format!("a trace lasts {SECONDS_MAX} seconds at the most")));
@@ -153,8 +165,11 @@ impl Gateway {
                 return;
             }
             let Some(captured) = tapped.next(LOOK.min(until.since(self.clock.now()))) else { continue };
+            let gateway = self.gateway_served_at(captured.local);
             let known = agents.iter().find(|(ip, _)| ip.is_none_or(|ip| ip == captured.remote.ip())).map(|(_, name)| name.clone());
-            if (agent.is_some() && known.as_deref() != agent) || !filter.takes(captured.sent, &captured.bytes) {
+            let known = gateway.map(str::to_owned).or(known);
+            let fits = if gateway.is_some() { filter.takes_h248(&captured.bytes) } else { filter.takes(captured.sent, &captured.bytes) };
+            if (agent.is_some() && known.as_deref() != agent) || !fits {
                 continue;
             }
             left -= 1;
@@ -206,6 +221,19 @@ fn is_gone(mut stream: &UnixStream) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_message_of_h248_is_taken_by_the_channel_it_names() {
+        let filter = |name: Option<&str>, call: Option<&str>| Filter {
+            name: name.map(str::to_owned),
+            call: call.map(str::to_owned),
+            ids: VecDeque::new(),
+        };
+        let message = b"!/1 [192.0.2.1]:2944 T=1{C=${A=ds/DS1_7/3{M{O{MO=SR}}},A=$}}";
+        assert!(filter(None, None).takes_h248(message));
+        assert!(filter(Some("ds/ds1-7/3"), None).takes_h248(message) && filter(Some("ds/ds1-7/*"), None).takes_h248(message));
+        assert!(!filter(Some("ds/ds1-7/4"), None).takes_h248(message) && !filter(None, Some("5")).takes_h248(message));
+    }
 
     #[test]
     fn a_filter_takes_a_command_and_what_answers_it() {

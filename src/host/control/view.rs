@@ -4,6 +4,7 @@ use crate::host::cluster::view::{CcbRow, ClusterView};
 use serde::{Deserialize, Serialize};
 
 pub use super::admission::{Admission, DenialRow, ScopeRow};
+pub use super::gateways::GatewayRow;
 use super::protocol::Failure;
 pub use super::span_view::{CircuitRow, PerformanceRow, SpanPage};
 use crate::proto::cas::State;
@@ -30,6 +31,8 @@ pub enum Body {
     Connections(List<ConnectionRow>),
     /// Agents.
     Agents(List<AgentRow>),
+    /// H.248 gateways.
+    Gateways(List<GatewayRow>),
     /// Transactions.
     Transactions(Transactions),
     /// Admission.

@@ -11,7 +11,7 @@ use super::tally::Tally;
 use crate::proto::base::{AgentId, EndpointIndex, Time};
 use crate::proto::cas::State;
 use crate::proto::endpoint::{Announcement as Told, Connection, ConnectionSlot, Endpoint, Law, Remote, Service};
-use crate::proto::h248::Gateway;
+use crate::proto::h248::{Gateway, GatewayView};
 use crate::proto::restart;
 use crate::proto::transaction::history;
 use crate::proto::transaction::outgoing::Outstanding;
@@ -53,6 +53,8 @@ pub enum Ask {
     Transactions,
     /// How it is.
     Core,
+    /// Its H.248 gateways.
+    Gateways,
     /// What admission counts on it.
     Admission,
     /// End the connections, commands and signalling of one endpoint and forget its request.
@@ -109,6 +111,8 @@ pub enum Answer {
     Transactions(TransactionsView),
     /// The core.
     Core(CoreView),
+    /// H.248 gateways.
+    Gateways(Vec<GatewayView>),
     /// Admission.
     Admission(AdmissionView),
     /// How far the shutdown is.
@@ -291,6 +295,10 @@ impl Core {
             }
             Ask::Core => {
                 request.answer = Answer::Core(self.core_view());
+                true
+            }
+            Ask::Gateways => {
+                request.answer = Answer::Gateways(self.gateways.iter().map(Gateway::view).collect());
                 true
             }
             Ask::Admission => {

@@ -88,6 +88,10 @@ pub(super) struct Association {
     address: Option<SocketAddr>,
     spoken: bool,
     count: usize,
+    /// Since when its state is as it is.
+    since: Time,
+    /// When anything came from a controller last.
+    heard: Option<Time>,
     /// The controller in charge wants to hear when it has said nothing for so long (H.248.14).
     inactivity: Option<Duration>,
     /// When that will be.
@@ -115,6 +119,8 @@ impl Association {
             address: None,
             spoken: false,
             count: own.controllers.len(),
+            since: now,
+            heard: None,
             inactivity: None,
             inactive_at: Time::NEVER,
         }
@@ -126,6 +132,11 @@ impl Association {
 
     pub fn controller(&self) -> usize {
         self.controller
+    }
+
+    /// Since when a controller is in charge, or none is, and when anything came from one last.
+    pub fn times(&self) -> (Time, Option<Time>) {
+        (self.since, self.heard)
     }
 
     /// The version that is spoken (ASC-05): no lower one is there.
@@ -159,6 +170,7 @@ impl Association {
 
     /// Something came from a controller: what waits to register does it now (ASC-14).
     pub fn heard(&mut self, now: Time, controller: u8) {
+        self.heard = Some(now);
         if !self.spoken {
             self.at = now;
         }
@@ -334,7 +346,7 @@ impl Gateway {
             None => None,
         };
         let association = &mut self.association;
-        (association.state, association.tried, association.transaction) = (State::Active, 0, None);
+        (association.state, association.tried, association.transaction, association.since) = (State::Active, 0, None, now);
         association.redirects = 0;
         (association.last, association.dead, association.hands_off) = (Some(controller), None, None);
         association.address = address.filter(|to| to.port() != 0);
@@ -385,7 +397,7 @@ impl Gateway {
             _ if self.association.state == State::Active && controller == self.association.controller => {
                 self.counters.add(Counter::H248ControllersLost);
                 let association = &mut self.association;
-                (association.dead, association.tried, association.address) = (Some(controller), 0, None);
+                (association.dead, association.tried, association.address, association.since) = (Some(controller), 0, None, now);
                 let next = association.candidate(0).unwrap_or(0);
                 association.ask(now, next);
             }

@@ -39,7 +39,7 @@ use crate::proto::endpoint::{Announcement, Endpoint, Endpoints, OwnedSpan, PoolL
 use crate::proto::mgcp::Calls;
 use crate::proto::plan::{GatewayPlan, Plan, Settings};
 use crate::proto::transaction::history::CONFIRM_BUDGET;
-use crate::proto::transaction::outgoing::{Due, Limits};
+use crate::proto::transaction::outgoing::{Due, Limits, Outstanding};
 use crate::proto::transaction::requester::{Reply, Requester};
 use crate::proto::transaction::responder::{self, Responder, Sender};
 use crate::proto::trunk::{Card, Defect, Facility, Indication};
@@ -100,6 +100,31 @@ pub struct Gateway {
     matches: Vec<Termination>,
     /// The physical termination that `$` chose last.
     last_chosen: EndpointIndex,
+}
+
+/// How a gateway is.
+#[derive(Clone, Debug)]
+pub struct GatewayView {
+    /// Its place among [`Plan::gateways`].
+    pub index: u8,
+    /// Its association.
+    pub state: State,
+    /// The controller in charge, or the one that is asked.
+    pub controller: Option<SocketAddr>,
+    /// Since when one is in charge, or none.
+    pub since: Time,
+    /// When anything came from a controller last.
+    pub heard: Option<Time>,
+    /// Contexts up.
+    pub contexts: u32,
+    /// Ephemeral terminations, and connections between channels.
+    pub connections: u32,
+    /// Its core is overloaded.
+    pub overloaded: bool,
+    /// The share of calls that controllers are asked to block, in percent.
+    pub reduction: u8,
+    /// Its requests that nobody has answered.
+    pub own: Vec<Outstanding>,
 }
 
 /// What a gateway starts from.
@@ -193,6 +218,23 @@ impl Gateway {
     /// A physical termination that left its context, once.
     pub fn take_freed(&mut self) -> Option<EndpointIndex> {
         self.freed.pop_front()
+    }
+
+    /// How it is, for operators.
+    pub fn view(&self) -> GatewayView {
+        let (since, heard) = self.association.times();
+        GatewayView {
+            index: self.index,
+            state: self.state(),
+            controller: self.controller(),
+            since,
+            heard,
+            contexts: self.contexts(),
+            connections: self.calls.endpoints.connections.count(),
+            overloaded: self.overload.is_overloaded(),
+            reduction: self.reduction(),
+            own: self.requester.iter().collect(),
+        }
     }
 
     /// What is in use: connections, or at least the contexts there are.

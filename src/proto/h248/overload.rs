@@ -37,6 +37,11 @@ impl Overload {
         }
     }
 
+    /// Whether the core was overloaded when it was looked at last.
+    pub fn is_overloaded(&self) -> bool {
+        self.load.overloaded
+    }
+
     /// Requests that are out beside those of the other kinds.
     pub fn unanswered(&self) -> usize {
         self.unanswered

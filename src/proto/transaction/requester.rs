@@ -5,7 +5,7 @@
 //! from then on (PND-06). The reply that follows it is acknowledged at once, as is one that asks for it (PND-04).
 
 use super::Timers;
-use super::outgoing::{Answer, Due, Limits, Outgoing, SendError};
+use super::outgoing::{Answer, Due, Limits, Outgoing, Outstanding, SendError};
 use crate::proto::base::{AgentId, Rng, Time, TransactionId};
 use std::net::SocketAddr;
 
@@ -113,6 +113,11 @@ impl Requester {
     /// Whether none is.
     pub fn is_empty(&self) -> bool {
         self.outgoing.is_empty()
+    }
+
+    /// Every request that is outstanding.
+    pub fn iter(&self) -> impl Iterator<Item = Outstanding> {
+        self.outgoing.iter()
     }
 
     /// How many requests to a controller are outstanding.

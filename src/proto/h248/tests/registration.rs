@@ -118,6 +118,23 @@ fn a_controller_that_fails_is_followed_by_the_next_one_and_calls_stay() {
 }
 
 #[test]
+fn operators_see_who_is_in_charge_and_since_when_nobody_is() {
+    let mut bench = Bench::registered_with(2);
+    let registered = bench.now;
+    bench.call(5);
+    let view = bench.gateway.view();
+    assert_eq!(
+        (view.state, view.controller, view.since, view.contexts, view.connections),
+        (State::Active, Some(controller(1)), registered, 1, 1)
+    );
+    announce(&mut bench, RestartMethod::Forced, 2);
+    assert_eq!(bench.gateway.view().own.len(), 1);
+    bench.run(40 * S);
+    let view = bench.gateway.view();
+    assert!(view.state != State::Active && view.since > registered + 10 * S && view.since < bench.now, "{view:?}");
+}
+
+#[test]
 fn a_handoff_keeps_the_old_controller_in_charge_until_the_new_one_has_accepted() {
     // SC-08, ASC-11, ASC-12
     let mut bench = Bench::registered_with(2);
