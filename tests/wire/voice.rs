@@ -62,7 +62,7 @@ fn rtp_and_rtcp_are_written_as_ever() {
     let events: Vec<String> = of(Kind::Rtp).filter(|packet| packet[1] & 0x7f == 101).map(|packet| hex(&packet[12..])).collect();
     assert_eq!(events[..2], ["070a00a0", "070a0140"]);
     assert!(events.iter().rev().take(3).all(|event| event.starts_with("078a0")), "{events:?}");
-    let goodbye = of(Kind::Rtcp).last().unwrap();
+    let goodbye = of(Kind::Rtcp).next_back().unwrap();
     assert_eq!(hex(&goodbye[..8]), "81c8000c9abcdef0", "a sender report with one block");
     assert_eq!(hex(&goodbye[52..62]), "81ca00089abcdef00118", "a description with a name of 24 octets");
     assert_eq!(hex(&goodbye[88..]), "81cb00019abcdef0", "goodbye");

@@ -72,6 +72,10 @@ impl Card for Mixed {
         self.of_mut(endpoint).listen_for(now, endpoint, sounds);
     }
 
+    fn watch_silence(&mut self, now: Time, endpoint: EndpointIndex, connection: u32, seconds: u16, after_report: bool) {
+        self.of_mut(endpoint).watch_silence(now, endpoint, connection, seconds, after_report);
+    }
+
     fn check_event(&self, endpoint: EndpointIndex, event: EventId) -> Result<(), CardFault> {
         self.of(endpoint).check_event(endpoint, event)
     }

@@ -267,6 +267,12 @@ impl Card for Pseudowires {
         }
     }
 
+    fn watch_silence(&mut self, now: Time, endpoint: EndpointIndex, connection: u32, seconds: u16, after_report: bool) {
+        if let Some(media) = self.media(endpoint, connection) {
+            media.watch_silence(now, connection, Some((seconds, after_report)));
+        }
+    }
+
     fn listen_for(&mut self, _: Time, endpoint: EndpointIndex, sounds: Sounds) {
         if let Some(group) = self.place(endpoint).and_then(|place| self.groups.get_mut(place)) {
             group.digroup.listen_for(endpoint, sounds);

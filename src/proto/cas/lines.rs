@@ -272,6 +272,10 @@ impl Card for Lines {
         self.card.listen_for(now, endpoint, sounds);
     }
 
+    fn watch_silence(&mut self, now: Time, endpoint: EndpointIndex, connection: u32, seconds: u16, after_report: bool) {
+        self.card.watch_silence(now, endpoint, connection, seconds, after_report);
+    }
+
     fn check_event(&self, endpoint: EndpointIndex, event: EventId) -> Result<(), CardFault> {
         match (self.line(endpoint), event.event()) {
             (Some(line), Some(traits)) => line.machine.check_hook(traits.hook),

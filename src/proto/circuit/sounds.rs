@@ -51,7 +51,11 @@ pub(super) fn indication(now: Time, endpoint: EndpointIndex, event: Event, media
         }
         Event::Key { connection, key } => told(Some(connection), find_item(PackageId::D, &[key])?),
         Event::MediaArrived { connection } => told(Some(connection), find_item(PackageId::R, b"ma")?),
-        Event::Silent { .. } | Event::TimedOut { .. } => None,
+        Event::Silent { connection, seconds } => {
+            let parameters = EventText::new(seconds.to_string().as_bytes());
+            Some(Indication::Event { endpoint, connection: Some(connection), event: find_item(PackageId::R, b"rto")?, parameters })
+        }
+        Event::TimedOut { .. } => None,
     }
 }
 

@@ -45,6 +45,10 @@ pub trait Card {
     /// sounds cost nothing may indicate all.
     fn listen_for(&mut self, _: Time, _: EndpointIndex, _: Sounds) {}
 
+    /// Somebody waits for so many seconds without a packet on a connection, from now or, if so, from the next RTCP packet on (R/rto); it is
+    /// told of once.
+    fn watch_silence(&mut self, _now: Time, _: EndpointIndex, _connection: u32, _seconds: u16, _after_report: bool) {}
+
     /// Whether `event` can be asked for in the present state of the line (EVT-05).
     fn check_event(&self, _: EndpointIndex, _: EventId) -> Result<(), CardFault> {
         Ok(())

@@ -32,6 +32,9 @@ impl Sounds {
     /// R/co2, on the connections.
     pub const FAR_CO2: Sounds = Sounds(1 << 10);
 
+    /// R/rto: nothing comes from the far ends of connections. Which and for how long is told by [`super::Card::watch_silence`].
+    pub const FAR_SILENCE: Sounds = Sounds(1 << 11);
+
     /// What must be listened for, so that `event` is seen; nothing for one that is no sound.
     pub fn of(event: EventId) -> Sounds {
         match (event.package(), event.item().name) {
@@ -47,6 +50,7 @@ impl Sounds {
             (PackageId::G, "ft") => Sounds::FAX,
             (PackageId::R, "co1") => Sounds::FAR_CO1,
             (PackageId::R, "co2") => Sounds::FAR_CO2,
+            (PackageId::R, "rto") => Sounds::FAR_SILENCE,
             _ => Sounds::NONE,
         }
     }

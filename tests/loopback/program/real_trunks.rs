@@ -252,6 +252,12 @@ fn tones_and_digits_of_real_trunks_are_notified() {
     let notify = agent.expect("NTFY", SOON);
     assert!(notify.name.starts_with("ds/ds1-2/1@"), "{notify:?}");
     assert_eq!(notify.get("O").unwrap_or_default().to_lowercase(), format!("d/7@{}", id.to_lowercase()));
+    // The sender goes, and nothing comes any more: R/rto.
+    assert_eq!(agent.ask("DLCX", "ds/ds1-1/1", &["C: A1"]).code, Some(250));
+    agent.mail.clear();
+    assert_eq!(agent.ask("RQNT", "ds/ds1-2/1", &["X: 4", &format!("R: r/rto@{id}(N)(1)")]).code, Some(200));
+    let notify = agent.expect("NTFY", SOON);
+    assert_eq!(notify.get("O").unwrap_or_default().to_lowercase(), format!("r/rto@{}(1)", id.to_lowercase()));
     drop((first, second));
     gateway.assert_sound();
 }

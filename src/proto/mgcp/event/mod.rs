@@ -26,9 +26,9 @@ pub use watch::{NOTIFIES_MAX, Occurrence, Quarantine, State, Watch, WatchSlot, W
 
 use crate::proto::base::{Counter, EndpointIndex, HexId, Time, TransactionId};
 use crate::proto::codec::mgcp::{ActionSet, Embedded, EventList, ListKind, Writer};
-use crate::proto::endpoint::{Blob, Blobs, ConnectionId, ConnectionSlot, EntityId};
+use crate::proto::endpoint::{Blob, Blobs, CONNECTIONS_PER_ENDPOINT, ConnectionId, ConnectionSlot, EntityId};
 use crate::proto::mgcp::{self, Calls, Refused};
-use crate::proto::package::{ChannelKind, EventId, PackageId, find_item};
+use crate::proto::package::{ChannelKind, EventId, EventParameters, PackageId, find_item};
 use crate::proto::trunk::{EventText, Sounds};
 use list::{Found, ROOM, Room};
 use watch::Which;
@@ -191,6 +191,7 @@ fn install(calls: &mut Calls, now: Time, slot: WatchSlot, lists: &Lists<'_>, cur
         watch.digit_map = stored.unwrap_or(Blob::NONE);
     }
     listen(calls, now, slot);
+    watch_silence(calls, now, slot);
     dial::begin(calls, now, slot);
     age::schedule(calls, slot);
     signals::replace(calls, now, slot, lists.signals, current);
@@ -204,6 +205,29 @@ fn listen(calls: &mut Calls, now: Time, slot: WatchSlot) {
         watch.listening = sounds;
         calls.card.listen_for(now, watch.endpoint, sounds);
     }
+}
+
+/// R/rto: the card measures, from now on, the silence of connections that are there and asked for.
+fn watch_silence(calls: &mut Calls, now: Time, slot: WatchSlot) {
+    let Some(watch) = calls.watches.get(slot).filter(|watch| watch.listening.has(Sounds::FAR_SILENCE)) else { return };
+    let (endpoint, kind) = (watch.endpoint, calls.channel_kind(watch.endpoint));
+    let mut room = ROOM;
+    let Some(asked) = list::kept(&calls.endpoints.blobs, watch.requested, &mut room, ListKind::Requested) else { return };
+    for event in asked.iter() {
+        let Ok(list::Meaning::One(one)) = list::meaning(&event, kind) else { continue };
+        let Ok(EventParameters::Silence { seconds, after_report }) = one.event_parameters(event.parameters) else { continue };
+        let wanted = list::place(event.connection);
+        for connection in there(calls, endpoint, wanted).into_iter().flatten() {
+            calls.card.watch_silence(now, endpoint, connection, seconds, after_report);
+        }
+    }
+}
+
+/// The connections of `endpoint` that are meant; without a place, all of them.
+fn there(calls: &Calls, endpoint: EndpointIndex, wanted: Option<watch::Place>) -> [Option<ConnectionSlot>; CONNECTIONS_PER_ENDPOINT] {
+    let is_wanted = |id| !matches!(wanted, Some(watch::Place::Connection(one)) if one != id);
+    let mut there = calls.connections_of(endpoint).filter(|(_, connection)| is_wanted(connection.id));
+    std::array::from_fn(|_| there.next().map(|(slot, _)| slot))
 }
 
 /// Something happened: on the line, on a connection, or to a signal.

@@ -55,7 +55,8 @@ fn is_silent(law: Law, octets: &[u8]) -> bool {
 /// T.03, T.15, G.12, DT.04 and the like: frequencies and levels within 0.2 dB, cadence to the ms.
 #[test]
 fn call_progress_tones_are_as_the_packages_say() {
-    let tones: [(PackageId, &str, [f64; 2], f64, usize, usize); 6] = [
+    type Tone = (PackageId, &'static str, [f64; 2], f64, usize, usize);
+    let tones: [Tone; 6] = [
         (PackageId::T, "bz", [480.0, 620.0], -24.0, 500, 500),
         (PackageId::T, "ro", [480.0, 620.0], -24.0, 250, 250),
         (PackageId::G, "cg", [480.0, 620.0], -24.0, 250, 250),

@@ -31,11 +31,14 @@ pub struct Side {
     pub sent: Vec<(Kind, Vec<u8>)>,
 }
 
+/// A packet on its way: when it arrives, its ordinal, the side, whether it is RTCP, its octets.
+type Flying = (u64, u64, usize, bool, Vec<u8>);
+
 pub struct World {
     pub sides: [Side; 2],
     network: Network,
     rng: Rng,
-    flying: BinaryHeap<Reverse<(u64, u64, usize, bool, Vec<u8>)>>,
+    flying: BinaryHeap<Reverse<Flying>>,
     sequence: u64,
     /// Octets of one exchange.
     step: usize,
