@@ -51,14 +51,14 @@ pub enum Event {
         /// The connection.
         connection: u32,
     },
-    /// Nothing came for as long as was asked for ([`Ds0::watch_silence`]).
+    /// Nothing came for as long as was asked for ([`super::Ds0::watch_silence`]).
     Silent {
         /// The connection.
         connection: u32,
         /// For how long, in seconds.
         seconds: u16,
     },
-    /// Nothing came for [`Settings::time_out`].
+    /// Nothing came for [`super::Settings::time_out`].
     TimedOut {
         /// The connection.
         connection: u32,

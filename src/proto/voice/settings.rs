@@ -18,9 +18,9 @@ pub struct Settings {
     pub symmetric: bool,
     /// The tone that the transponder of modes conttest and netwtest answers with the other one.
     pub transponder_hears: CheckTone,
-    /// After so long without a packet of a far end that has sent and is to send, [`Event::TimedOut`]; zero: never.
+    /// After so long without a packet of a far end that has sent and is to send, [`super::Event::TimedOut`]; zero: never.
     pub time_out: Duration,
-    /// NTP time of the origin of [`Time`]; 0 when it is not known.
+    /// NTP time of the origin of [`crate::proto::base::Time`]; 0 when it is not known.
     pub wall: u64,
 }
 
