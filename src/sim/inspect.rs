@@ -112,6 +112,7 @@ impl World {
     /// Endpoints go out of service from now on, and what happened on them may be lost.
     pub fn lose_events(&mut self) {
         self.events_may_be_lost = true;
+        self.journal().notified.restarts = true;
     }
 
     /// The facility of a span, by its name.
