@@ -67,8 +67,8 @@ fn what_does_not_fit_is_refused_in_words_that_say_so() {
     each_layout_with(blocks(96), |w| {
         let id = format!("I: {}", create(w, "ds/ds1-1/2", "A1"));
         assert_eq!(code(w, "MDCX", "ds/ds1-1/2", &[&["C: A1", &id][..], &SDP].concat()), 200);
-        refused(w, "RQNT", "*", &["X: 1", &long_map('1')]);
-        refused(w, "RQNT", "ds/ds1-1/*", &["X: 1", &long_map('1')]);
+        refused(w, "RQNT", "*", &["X: 7", &long_map('1')]);
+        refused(w, "RQNT", "ds/ds1-1/*", &["X: 8", &long_map('1')]);
         for span in 1..=8 {
             for channel in 1..=24 {
                 let name = format!("ds/ds1-{span}/{channel}");

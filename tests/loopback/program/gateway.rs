@@ -135,6 +135,7 @@ impl Tuning {
             .set("timers.shutdown_grace", "\"300ms\"")
             // On a machine busy with other tests a core loses its CPU for longer than that: no reason to refuse calls here.
             .set("overload.enter", "\"2s\"")
+            .set("overload.refuse", "\"8s\"")
             .set("limits.history_rate", "2000")
             .set("cores.both", "1")
     }
