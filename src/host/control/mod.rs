@@ -5,7 +5,7 @@
 //! with a bounded wait, and a core that is silent is said to be so and left out. Every guest has its own thread, bounded in number and
 //! time, so that a slow one holds up nobody.
 //!
-//! To drive it: [`Control::new`] binds what operators and collectors connect to; [`Control::run`] returns when the process is to end.
+//! To drive it: [`Control::new`] binds what operators and collectors connect to; `Control::run` returns when the process is to end.
 
 mod admission;
 mod conditions;
