@@ -76,7 +76,7 @@ impl World {
         let gaps = journal.notified.gaps();
         assert!(self.events_may_be_lost || lost != [0; 3] || gaps.is_empty(), "events are lost: {gaps:?}");
         let all = self.plan.topology.select_all();
-        let owners = if journal.has_refused() { self.plan.owners.clone() } else { Vec::new() };
+        let owners = if self.requests_are_told_apart && journal.has_refused() { self.plan.owners.clone() } else { Vec::new() };
         for core in owners {
             let Answer::Endpoints(views) = self.ask_core(core, Ask::Endpoints(all, StateFilter::All)) else {
                 panic!("a core does not answer")
@@ -113,6 +113,11 @@ impl World {
     pub fn lose_events(&mut self) {
         self.events_may_be_lost = true;
         self.journal().notified.restarts = true;
+    }
+
+    /// The agents use no identifier of a request for two.
+    pub fn tell_requests_apart(&mut self) {
+        self.requests_are_told_apart = true;
     }
 
     /// The facility of a span, by its name.

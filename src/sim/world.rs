@@ -69,6 +69,8 @@ pub struct World {
     pub(super) steps: u64,
     /// Whether endpoints may go out of service, with what happened on them.
     pub(super) events_may_be_lost: bool,
+    /// Whether no identifier of a request is used for two, so that one that was refused must be in place nowhere.
+    pub(super) requests_are_told_apart: bool,
 }
 
 impl World {
@@ -131,6 +133,7 @@ impl World {
             next_id: 1000,
             steps: 0,
             events_may_be_lost: false,
+            requests_are_told_apart: false,
             setup,
         };
         for core in 0..world.plan.cores {
