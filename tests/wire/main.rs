@@ -7,6 +7,7 @@ mod h248;
 mod properties;
 mod pseudowire;
 mod replay;
+mod tshark;
 mod voice;
 
 use std::path::{Path, PathBuf};

@@ -1,11 +1,10 @@
 //! Pseudowire packets we write, read by a dissector that is not ours: tshark's, for CESoPSN.
 
-use std::io::Write as _;
-use std::process::{Command, Stdio};
-
 use tollgate::proto::base::Time;
 use tollgate::proto::circuit::{Channels, Circuit, CircuitSettings};
 use tollgate::proto::pseudowire::{Layout, Structure};
+
+use super::tshark::dissect;
 
 /// Channels that send their number.
 struct Numbers;
@@ -33,43 +32,15 @@ fn packets(structure: Structure) -> Vec<Vec<u8>> {
 
 #[test]
 fn tshark_reads_the_control_word_of_every_packet() {
-    let there = |program: &str| Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
-    if !there("tshark") || !there("text2pcap") {
-        println!("skipped: tshark is not installed");
-        return;
-    }
     // The dissector knows the basic mode only: signalling behind the last frame is a payload of a wrong size to it.
     let structures = [Structure::Frames { channels: 24, frames: 8 }, Structure::Frames { channels: 1, frames: 40 }];
     let packets: Vec<Vec<u8>> = structures.into_iter().flat_map(packets).collect();
-    let folder = std::env::temp_dir().join(format!("tollgate-cesopsn-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let capture = folder.join("packets.pcap");
-    let mut converter = Command::new("text2pcap")
-        .args(["-q", "-u", "50000,51000", "-"])
-        .arg(&capture)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let hex = |packet: &Vec<u8>| {
-        let octets: Vec<String> = packet.iter().map(|octet| format!("{octet:02x}")).collect();
-        format!("0000 {}\n", octets.join(" "))
-    };
-    let dump: String = packets.iter().map(hex).collect();
-    converter.stdin.take().unwrap().write_all(dump.as_bytes()).unwrap();
-    assert!(converter.wait().unwrap().success());
-    let read = Command::new("tshark")
-        .arg("-r")
-        .arg(&capture)
-        .args(["-d", "udp.port==51000,pwcesopsn", "-T", "fields", "-e", "frame.protocols"])
-        .args(["-e", "pwcesopsn.cw.seqno", "-e", "pwcesopsn.cw.rbit", "-e", "_ws.malformed", "-e", "pwcesopsn.payload.size_invalid"])
-        .output()
-        .unwrap();
-    std::fs::remove_dir_all(&folder).unwrap();
-    let text = String::from_utf8_lossy(&read.stdout);
+    let fields = ["pwcesopsn.cw.seqno", "pwcesopsn.cw.rbit", "_ws.malformed", "pwcesopsn.payload.size_invalid"];
+    let mut arguments = vec!["-d", "udp.port==51000,pwcesopsn", "-T", "fields", "-e", "frame.protocols"];
+    arguments.extend(fields.into_iter().flat_map(|field| ["-e", field]));
+    let Some(text) = dissect("50000,51000", packets.iter().map(Vec::as_slice), &arguments) else { return };
     let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split('\t').collect()).collect();
-    assert_eq!(lines.len(), packets.len(), "{}", String::from_utf8_lossy(&read.stderr));
+    assert_eq!(lines.len(), packets.len());
     let number = |text: &str| match text.strip_prefix("0x") {
         Some(hex) => u16::from_str_radix(hex, 16).unwrap(),
         None => text.parse().unwrap(),

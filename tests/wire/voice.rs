@@ -1,13 +1,13 @@
 //! What a DS0 sends as RTP and RTCP: the octets of RFC 3550 and RFC 4733, and what a dissector that is not ours makes of them.
 
-use std::io::Write as _;
 use std::net::SocketAddr;
-use std::process::{Command, Stdio};
 
 use tollgate::proto::base::{Mode, Time};
 use tollgate::proto::package::parameters::Digits;
 use tollgate::proto::trunk::{Coding, DigitKind, Media, Payloads};
 use tollgate::proto::voice::{Ds0, Kind, Law, Settings};
+
+use super::tshark::dissect;
 
 /// Two connected DS0s for some seconds, one of which hears a key: what the first one sent, up to its goodbye.
 fn sent(seconds: u64) -> Vec<(Kind, Vec<u8>)> {
@@ -70,37 +70,15 @@ fn rtp_and_rtcp_are_written_as_ever() {
 
 #[test]
 fn tshark_reads_rtp_and_rtcp() {
-    let there = |program: &str| Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
-    if !there("tshark") || !there("text2pcap") {
-        println!("skipped: tshark is not installed");
-        return;
-    }
-    let folder = std::env::temp_dir().join(format!("tollgate-voice-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
     let all = sent(20);
     let mut read = Vec::new();
     for (kind, port) in [(Kind::Rtp, 6_000), (Kind::Rtcp, 6_001)] {
-        let capture = folder.join("packets.pcap");
-        let mut converter = Command::new("text2pcap")
-            .args(["-q", "-u", &format!("{port},{port}"), "-"])
-            .arg(&capture)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
         let packets: Vec<&Vec<u8>> = all.iter().filter(|(is, _)| *is == kind).map(|(_, packet)| packet).collect();
-        let lines: String = packets
-            .iter()
-            .map(|packet| format!("0000 {}\n", packet.iter().map(|octet| format!("{octet:02x}")).collect::<Vec<_>>().join(" ")))
-            .collect();
-        converter.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
-        assert!(converter.wait().unwrap().success());
         let word = if kind == Kind::Rtp { "rtp" } else { "rtcp" };
         let rules = format!("udp.port=={port},{word}");
-        let events = ["-d", "rtp.pt==101,rtpevent"];
-        let text = Command::new("tshark").arg("-r").arg(&capture).args(["-d", &rules, "-V"]).args(events).output().unwrap();
-        let text = String::from_utf8_lossy(&text.stdout).into_owned();
+        let arguments = ["-d", &rules, "-V", "-d", "rtp.pt==101,rtpevent"];
+        let payloads = packets.iter().map(|packet| packet.as_slice());
+        let Some(text) = dissect(&format!("{port},{port}"), payloads, &arguments) else { return };
         let frames: Vec<String> = text.split("\nFrame ").map(str::to_owned).collect();
         assert_eq!(frames.len(), packets.len());
         for frame in &frames {
@@ -112,7 +90,6 @@ fn tshark_reads_rtp_and_rtcp() {
         }
         read.extend(frames);
     }
-    std::fs::remove_dir_all(&folder).unwrap();
     assert!(read.iter().any(|frame| frame.contains("Event ID: DTMF Seven 7 (7)") && frame.contains("End of Event: True")));
     assert!(read.iter().any(|frame| frame.contains("Goodbye (203)")) && read.iter().any(|frame| frame.contains("CNAME")));
 }
