@@ -383,7 +383,8 @@ fn notes(config: &Config, facts: &CpuFacts, cores: &[CorePlan]) -> Vec<String> {
     }
     let simulated = config.spans.iter().any(|span| span.card == Card::Sim);
     if simulated {
-        notes.push("the trunk cards are simulated: no voice".into());
+        let all = config.spans.iter().all(|span| span.card == Card::Sim);
+        notes.push(if all { "the trunk cards are simulated: no voice" } else { "some spans are simulated: no voice on them" }.into());
         let connections = cores.iter().map(|core| u64::from(core.connections)).sum::<u64>();
         let pairs = config.sim.media_ports.pairs();
         if connections > u64::from(pairs) {

@@ -129,6 +129,9 @@ fn check_entry(path: &str, entry: &SpanEntry, findings: &mut Findings<'_>) {
     {
         findings.cross(&key("peer"), &[&key("local")], &peer, "must be of the same family as local");
     }
+    if entry.local == entry.peer {
+        findings.cross(&key("peer"), &[&key("local")], &entry.peer, "must be another one than local: it would hear itself");
+    }
     if entry.kind == SpanKind::E1 && entry.signalling != Signalling::Clear {
         if !entry.common_channel {
             let problem = "must be true: channel 16 of an E1 carries the signalling of the others";
@@ -162,6 +165,10 @@ fn check_ports(raw: &Raw, spans: &[Span], findings: &mut Findings<'_>) {
         let key = format!("{path}.local");
         for place in 0..span.lines().count() {
             let local = wire.line(place).local;
+            if local.port() == 0 {
+                // There is no room for it, which was said.
+                break;
+            }
             let other = taken.insert(local, key.clone());
             let media = local.ip() == raw.cesopsn.media_address && raw.cesopsn.media_ports.contains(local.port());
             let problem = match other {
@@ -180,9 +187,11 @@ fn check_media(raw: &Raw, findings: &mut Findings<'_>) {
     if let Some(problem) = unfit(card.media_address) {
         findings.cross("cards.cesopsn.media_address", &[], &card.media_address, problem);
     }
-    for (i, listen) in raw.gateway.listen.iter().enumerate() {
+    let listen = raw.gateway.listen.iter().enumerate().map(|(i, listen)| (*listen, format!("gateway.listen[{}]", i + 1)));
+    let h248 = raw.h248.iter().map(|(path, gateway)| (gateway.listen, format!("{path}.listen")));
+    for (listen, whose) in listen.chain(h248) {
         if listen.ip() == card.media_address && card.media_ports.contains(listen.port()) {
-            let problem = format!("must not hold port {} of gateway.listen[{}], {listen}", listen.port(), i + 1);
+            let problem = format!("must not hold port {} of {whose}, {listen}", listen.port());
             findings.cross("cards.cesopsn.media_ports", &["gateway.listen", "cards.cesopsn.media_address"], &card.media_ports, problem);
         }
     }
@@ -233,6 +242,7 @@ mod tests {
             ("127.0.0.1:50000", "127.0.0.1:2424", "must leave 127.0.0.1:2427 to gateway.listen"),
             ("127.0.0.1:50000", "127.0.0.1:16390", "must not have 127.0.0.1:16390, one of cards.cesopsn.media_ports"),
             ("127.0.0.1:50000", "0.0.0.0:50000", "must be the address of one interface"),
+            ("127.0.0.2:50100", "127.0.0.1:50000", "span[2].peer = \"127.0.0.1:50000\": must be another one than local"),
             (
                 "kind",
                 "frames = 7\nsignalling = \"mf-wink\"\nkind",
@@ -247,6 +257,8 @@ mod tests {
             let found = with(&GOOD.replacen(old, new, 1)).unwrap_err();
             assert!(found.contains(wanted), "{new}\n{found}");
         }
+        let crowded = with(&GOOD.replacen("127.0.0.1:50000", "127.0.0.1:65530", 1).replace("\"1-4\"", "\"1-8\"")).unwrap_err();
+        assert_eq!(crowded.matches("span[2].local").count(), 1, "said once: {crowded}");
         let twice = format!("{GOOD}[[span]]\n{}", GOOD.replace("\"1-4\"", "5").replace(":50000", ":50003"));
         assert!(with(&twice).unwrap_err().contains("span[3].local = \"127.0.0.1:50003\": must leave 127.0.0.1:50003 to span[2].local"));
     }
@@ -255,5 +267,9 @@ mod tests {
     fn ports_of_simulated_and_real_connections_do_not_overlap() {
         let found = Config::parse(&format!("{EMBEDDED}\n[[span]]\n{GOOD}"), "f").unwrap_err().to_string();
         assert!(found.contains("cards.cesopsn.media_ports = \"16384-32767\": must not overlap cards.sim.media_ports"), "{found}");
+        let gateway = "[[h248]]\nname = \"north\"\nlisten = \"127.0.0.1:20002\"\ncontrollers = [\"127.0.0.1:3944\"]\n\
+            [[span]]\nkind = \"t1\"\nunit = 9\nh248 = \"north\"\n";
+        let found = with(&format!("{GOOD}{gateway}")).unwrap_err();
+        assert!(found.contains("must not hold port 20002 of h248[1].listen, 127.0.0.1:20002"), "{found}");
     }
 }

@@ -64,7 +64,9 @@ pub struct Circuit {
     playout: Playout,
     alarms: Alarms,
     /// Packets in a row that contradict `alarms.ais` and `alarms.rai`.
-    doubts: (u8, u8),
+    doubts: (u32, u32),
+    /// So many with R or RDI are RAI.
+    rai_after: u32,
     /// The part of the multiframe that goes out next.
     place: u8,
     sequence: u16,
@@ -78,8 +80,11 @@ pub struct Circuit {
     counts: CircuitCounts,
 }
 
-/// A change of L, R or RDI counts after so many packets.
-const DOUBTS: u8 = 3;
+/// A change of L, and the end of R and RDI, counts after so many packets.
+const DOUBTS: u32 = 3;
+/// R and RDI count after so long. A framer takes up to a second to see RAI, whose integration counts on that and is short; and a network that
+/// stood still for a moment is no reason to end calls, whichever end saw it.
+const RAI_AFTER: Duration = Duration::from_secs(2);
 /// So long a machine may stand still; later it leaves out what it missed.
 const BEHIND_MAX: Duration = Duration::from_millis(250);
 /// Loss of packets for so long is the state of packet loss (RFC 4553 6.2.2 leaves the number to us).
@@ -122,6 +127,7 @@ impl Circuit {
             playout: Playout::new(now, &playout),
             alarms: Alarms::default(),
             doubts: (0, 0),
+            rai_after: (RAI_AFTER.as_nanos() / period.as_nanos().max(1)) as u32,
             place: 0,
             sequence: settings.sequence,
             timestamp: 0,
@@ -193,11 +199,12 @@ impl Circuit {
     /// What the control word says of the far end.
     fn note_remote(&mut self, header: &Header) {
         let rai = header.remote_loss || header.remote_defect;
-        for (alarm, doubts, is) in
-            [(&mut self.alarms.ais, &mut self.doubts.0, header.local_fault), (&mut self.alarms.rai, &mut self.doubts.1, rai)]
-        {
+        for (alarm, doubts, is, after) in [
+            (&mut self.alarms.ais, &mut self.doubts.0, header.local_fault, DOUBTS),
+            (&mut self.alarms.rai, &mut self.doubts.1, rai, if rai { self.rai_after } else { DOUBTS }),
+        ] {
             *doubts = if is == *alarm { 0 } else { *doubts + 1 };
-            if *doubts == DOUBTS {
+            if *doubts >= after {
                 (*alarm, *doubts) = (is, 0);
             }
         }
@@ -218,9 +225,12 @@ impl Circuit {
     /// Plays one period and gives the packet to send.
     pub fn play(&mut self, channels: &mut impl Channels) -> &[u8] {
         let held = self.playout.step();
-        if held > 0 {
-            self.counts.slips = self.counts.slips.saturating_add(held.into());
-            self.receiver.hold(held);
+        let periods = u16::try_from(held.unsigned_abs()).unwrap_or(u16::MAX);
+        self.counts.slips = self.counts.slips.saturating_add(periods.into());
+        match held {
+            0 => {}
+            1.. => self.receiver.hold(periods),
+            _ => self.receiver.skip(periods),
         }
         let frames = usize::from(self.frames);
         let filler = match self.receiver.play() {

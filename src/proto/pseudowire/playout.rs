@@ -112,8 +112,9 @@ impl Playout {
         window.sum += wait;
     }
 
-    /// The period that runs is over. How many periods everything is to be played later from now on, because packets came too late.
-    pub fn step(&mut self) -> u16 {
+    /// The period that runs is over. How many periods everything is to be played later from now on, because packets came too late; less
+    /// than 0: sooner, because they wait longer than they ever may.
+    pub fn step(&mut self) -> i32 {
         let length = self.period * (1.0 + (self.drift + self.pull).clamp(-CORRECTION_MAX, CORRECTION_MAX));
         let exact = length + self.fraction;
         let whole = exact.max(0.0) as u64;
@@ -144,8 +145,9 @@ impl Playout {
         self.window = Window::default();
     }
 
-    fn correct(&mut self, window: &Window) -> u16 {
+    fn correct(&mut self, window: &Window) -> i32 {
         let mut held = 0;
+        let mean = window.sum / f64::from(window.packets);
         let missing = GUARD - window.least;
         if missing > 0.0 {
             self.calm = 0;
@@ -154,9 +156,13 @@ impl Playout {
             let missing = if self.own_clock { (missing / self.period).ceil() * self.period } else { missing };
             let target = (self.target + missing).min(self.wait_max);
             if jumps {
-                held = ((target - self.target) / self.period).ceil() as u16;
+                held = ((target - self.target) / self.period).ceil() as i32;
             }
             self.target = target;
+        } else if mean > self.wait_max + self.period {
+            // This machine or the network stood still, and all that came meanwhile waits. Walking back would take minutes.
+            self.calm = 0;
+            held = -(((mean - self.target) / self.period) as i32);
         } else if -missing > self.period {
             self.calm += 1;
             if self.calm >= CALM {
@@ -169,7 +175,7 @@ impl Playout {
         if self.own_clock {
             return held;
         }
-        let wait = window.sum / f64::from(window.packets) + f64::from(held) * self.period;
+        let wait = mean + f64::from(held) * self.period;
         // Positive: packets wait too long, periods must be shorter.
         let error = (self.target - wait) / NS;
         self.pull = error / PULL_S;
@@ -217,8 +223,8 @@ mod tests {
                 }
             }
             let steps = playout.step();
-            slips += u64::from(steps);
-            held += steps;
+            slips += u64::from(steps.unsigned_abs());
+            held += u16::try_from(steps).expect("nothing waits too long");
             if held > 0 {
                 held -= 1;
             } else if arrived < 3 {
@@ -247,6 +253,18 @@ mod tests {
         let (empty, _, most, slips) = run(600, 20.0, 20_000, &mut playout);
         assert!(empty == 0 && most < 60.0, "{empty} empty, {most} ms, {slips} slips");
         assert!(playout.target() > Duration::from_millis(9), "{:?}", playout.target());
+    }
+
+    #[test]
+    fn what_waits_longer_than_it_ever_may_is_jumped_over() {
+        let mut playout = Playout::new(Time::ZERO, &SETTINGS);
+        let mut jumped = 0;
+        for _ in 0..100 {
+            // 25 packets, so 100 ms, wait behind the one that runs, where 60 ms is the most and 6 ms is aimed at.
+            playout.arrived(playout.due(), 25 + jumped);
+            jumped += playout.step();
+        }
+        assert_eq!(jumped, -23, "100 ms to 8 ms");
     }
 
     #[test]

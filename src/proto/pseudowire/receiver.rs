@@ -196,6 +196,17 @@ impl Receiver {
         }
     }
 
+    /// Leaves out so many periods: a controlled slip. What is left is no less than is gathered before playing begins.
+    pub fn skip(&mut self, periods: u16) {
+        for _ in 0..periods {
+            let Some(next) = self.next.filter(|_| !self.gathering && self.waiting > self.settings.depth) else { return };
+            let place = self.place(next);
+            let slot = self.slots.get_mut(place).map(std::mem::take).unwrap_or_default();
+            self.waiting -= u16::from(slot.filled);
+            self.next = Some(next.wrapping_add(1));
+        }
+    }
+
     /// One packet period is over.
     pub fn play(&mut self) -> Played<'_> {
         let next = match self.next {
@@ -368,6 +379,18 @@ mod tests {
         assert_eq!(play(&mut receiver), 14);
         let expected = Counted { played: 4, lost: 1, duplicate: 1, late: 1, ..Counted::default() };
         assert_eq!(*receiver.counted(), expected);
+    }
+
+    #[test]
+    fn what_is_skipped_is_not_played_and_never_all_of_it() {
+        let mut receiver = receiver();
+        (0..SETTINGS.depth + 3).for_each(|sequence| send(&mut receiver, sequence));
+        receiver.skip(2);
+        assert_eq!((receiver.waiting(), play(&mut receiver)), (SETTINGS.depth + 3, 0), "it gathers");
+        receiver.skip(1);
+        assert_eq!(play(&mut receiver), 2);
+        receiver.skip(100);
+        assert_eq!((receiver.waiting(), play(&mut receiver)), (SETTINGS.depth, 3));
     }
 
     #[test]
