@@ -1,14 +1,13 @@
 //! The central node's process (`tollgate cac`): one thread that moves messages, time and orders into the [`Central`] machine and what
 //! comes out back. It keeps nothing on disk: gateways tell it what is up (R32).
 
-use super::gateway::life;
 use super::keys;
 use super::operators::{Desk, Order};
 use super::socket;
 use super::view::EventLine;
 use super::zap::Doorman;
 use crate::config::{self, CacMode, Config};
-use crate::host::clock::Clock;
+use crate::host::clock::{self, Clock};
 use crate::host::control::Events;
 use crate::host::control::server::Server;
 use crate::host::control::socket as operator_socket;
@@ -106,7 +105,7 @@ impl Process {
         let context = zmq::Context::new();
         let doorman = Doorman::new(&context, known).context("no place for ZeroMQ to ask who connects")?;
         let router = socket::router(&context, &config.cac.listen, keys.as_ref())?;
-        let epoch = life(&clock);
+        let epoch = self::epoch(&clock);
         let process = Process {
             central: machine(&config, &tree, epoch, clock.now()),
             config,
@@ -268,7 +267,7 @@ impl Process {
         self.events.push_back((now, words));
         if let Note::HigherEpoch(highest) = note {
             // The wall clock was set back, or another central node was here: this one begins a life above it, and learns anew.
-            let epoch = life(&self.clock).max(highest.saturating_add(1));
+            let epoch = self::epoch(&self.clock).max(highest.saturating_add(1));
             self.central = machine(&self.config, &self.tree, epoch, now);
             self.links.clear();
             self.names.clear();
@@ -313,4 +312,9 @@ fn machine(config: &Config, tree: &Arc<Tree>, epoch: u64, now: Time) -> Central 
         ..Settings::new(epoch, cac.nodes.iter().copied().map(ScId).collect())
     };
     Central::new(now, settings, tree.clone(), config::limits(config), config::policies(config))
+}
+
+/// An epoch: later ones are larger, unless the wall clock was set back.
+fn epoch(clock: &Clock) -> u64 {
+    clock::wall_us_at_zero(clock) + clock.now().0 / 1_000
 }

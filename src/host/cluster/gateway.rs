@@ -4,8 +4,9 @@ use super::keys;
 use super::link::{CorePlace, Link, Order};
 use super::view::{CcbRow, LinkView};
 use crate::config::{self, CacMode, Config};
-use crate::host::clock::{self, Clock};
+use crate::host::clock::Clock;
 use crate::host::cpu;
+use crate::host::entropy;
 use crate::host::ring;
 use crate::host::transport::{Waker, wake};
 use crate::proto::base::Time;
@@ -27,8 +28,6 @@ const CALLS_MAX: usize = 8_000_000;
 const ORDERS: usize = 64;
 /// How long the link may take to answer an operator.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
-/// Lives are counted in tenths of seconds since this, in microseconds since 1970: 2026-01-01.
-const LIVES_SINCE_US: u64 = 1_767_225_600_000_000;
 
 /// A core's end.
 pub struct CoreLink {
@@ -48,11 +47,6 @@ pub struct Cluster {
     central: std::net::SocketAddr,
 }
 
-/// What a life of a process is called: later ones are larger, unless the wall clock was set back, and differ in any case.
-pub(super) fn life(clock: &Clock) -> u64 {
-    clock::wall_us_at_zero(clock) + clock.now().0 / 1_000
-}
-
 impl Cluster {
     /// In a cluster: starts the link thread for cores with these wakers. The handle, and each core's end.
     ///
@@ -66,7 +60,8 @@ impl Cluster {
         let tree = Arc::new(config::tree(config).context("cac.mode = \"cluster\": no scopes")?);
         let keys = keys::of(config)?.zip(cac.cs_key.as_deref().and_then(keys::decode));
         let central = *cac.cs.first().context("cac.cs is empty")?;
-        let incarnation = (life(&clock).saturating_sub(LIVES_SINCE_US) / 100_000) as u32;
+        // Drawn, so that two gateways of one number that start at the same moment are told apart.
+        let incarnation = entropy::seed().context("no randomness from the kernel")?[0] as u32;
         let settings =
             Settings { nodes: cac.nodes.len().max(1) as u32, calls_max: CALLS_MAX, ..Settings::new(ScId(cac.node), incarnation) };
         let node = Node::new(clock.now(), settings, tree, config::limits(config), config::policies(config));

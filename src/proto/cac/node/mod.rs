@@ -29,7 +29,7 @@ use std::time::Duration;
 pub struct Settings {
     /// Its name.
     pub sc: ScId,
-    /// Its life: larger than that of every life before.
+    /// Its life: another number than every life of it before, and every other gateway that is given its name by mistake, has.
     pub incarnation: u32,
     /// A request is decided so long after it was asked, with or without an answer (R39).
     pub decide_within: Duration,
