@@ -8,6 +8,7 @@ pub mod mode;
 pub mod pace;
 pub mod queue;
 pub mod rng;
+pub mod slab;
 pub mod time;
 
 pub use counters::{Counter, Counters};
@@ -17,4 +18,5 @@ pub use memo::Memo;
 pub use mode::Mode;
 pub use queue::{Queue, QueuePool};
 pub use rng::Rng;
+pub use slab::Slab;
 pub use time::Time;

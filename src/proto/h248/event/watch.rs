@@ -4,7 +4,7 @@
 //! and plays nothing. Everything is sized at boot: lists are text among the gateway's blobs, events are in one pool.
 
 use super::catalogue::{EventRef, SignalRef};
-use crate::proto::base::{Queue, QueuePool, Time, TransactionId};
+use crate::proto::base::{Queue, QueuePool, Slab, Time, TransactionId};
 use crate::proto::codec::h248::{Completion, RequestId, Shape};
 use crate::proto::endpoint::Blob;
 use crate::proto::h248::table::Termination;
@@ -149,9 +149,7 @@ pub struct NamedMap {
 
 /// The watches of one gateway, and what they share.
 pub struct Watches {
-    list: Vec<Watch>,
-    free: Vec<WatchSlot>,
-    limit: usize,
+    list: Slab<Watch>,
     pool: QueuePool<Observed>,
     wheel: TimerWheel,
     /// Watches with something to notify, in order.
@@ -200,9 +198,7 @@ impl Watches {
     pub fn new(now: Time, terminations: u32) -> Watches {
         let limit = terminations as usize;
         Watches {
-            list: Vec::with_capacity(limit),
-            free: Vec::with_capacity(limit),
-            limit,
+            list: Slab::new(limit),
             pool: QueuePool::new(Watches::nodes(limit)),
             wheel: TimerWheel::new(terminations, TICK, now),
             due: VecDeque::with_capacity(limit),
@@ -218,12 +214,12 @@ impl Watches {
     }
 
     pub fn get(&self, slot: WatchSlot) -> Option<&Watch> {
-        self.list.get(slot as usize)
+        self.list.get(slot)
     }
 
     /// [`Watches::reschedule`] follows when something is due at another time.
     pub fn get_mut(&mut self, slot: WatchSlot) -> Option<&mut Watch> {
-        self.list.get_mut(slot as usize)
+        self.list.get_mut(slot)
     }
 
     /// A watch for `termination`; `None` only when there are more terminations than the plan has.
@@ -244,17 +240,7 @@ impl Watches {
             queued: false,
             generation: self.generation,
         };
-        match self.free.pop() {
-            Some(slot) => {
-                *self.list.get_mut(slot as usize)? = watch;
-                Some(slot)
-            }
-            None if self.list.len() < self.limit => {
-                self.list.push(watch);
-                Some((self.list.len() - 1) as WatchSlot)
-            }
-            None => None,
-        }
+        self.list.take(watch)
     }
 
     /// Gives a watch back. Its blobs and signals must be gone already.
@@ -262,24 +248,24 @@ impl Watches {
         self.clear(slot, Which::Held);
         self.clear(slot, Which::Observed);
         self.pending.retain(|(of, _)| *of != slot);
-        let Some(watch) = self.list.get(slot as usize) else { return };
+        let Some(watch) = self.list.get(slot) else { return };
         if watch.queued {
             self.due.retain(|due| *due != slot);
         }
         self.wheel.cancel(slot, watch.generation);
-        self.free.push(slot);
+        self.list.give_back(slot);
     }
 
     /// Adds an event to a list; false when there is no room.
     pub fn push(&mut self, slot: WatchSlot, which: Which, observed: Observed) -> bool {
-        let Some(watch) = self.list.get_mut(slot as usize) else { return false };
+        let Some(watch) = self.list.get_mut(slot) else { return false };
         let queue = which.of_mut(watch);
         queue.len() < EVENTS_MAX && self.pool.push(queue, observed)
     }
 
     /// Takes the oldest event of a list.
     pub fn pop(&mut self, slot: WatchSlot, which: Which) -> Option<Observed> {
-        self.pool.pop(which.of_mut(self.list.get_mut(slot as usize)?))
+        self.pool.pop(which.of_mut(self.list.get_mut(slot)?))
     }
 
     /// Forgets a list.
@@ -294,7 +280,7 @@ impl Watches {
 
     /// Sets the timer of a watch to what it says.
     pub fn reschedule(&mut self, slot: WatchSlot) {
-        let Some(watch) = self.list.get(slot as usize) else { return };
+        let Some(watch) = self.list.get(slot) else { return };
         match watch.deadline() {
             Time::NEVER => {
                 self.wheel.cancel(slot, watch.generation);
@@ -308,7 +294,7 @@ impl Watches {
     /// The next watch with something due.
     pub fn expired(&mut self, now: Time, budget: &mut u32) -> Option<WatchSlot> {
         while let Some(expired) = self.wheel.advance(now, budget) {
-            if self.list.get(expired.key as usize).is_some_and(|watch| watch.generation == expired.generation) {
+            if self.list.get(expired.key).is_some_and(|watch| watch.generation == expired.generation) {
                 return Some(expired.key);
             }
         }
@@ -317,7 +303,7 @@ impl Watches {
 
     /// The watch has something to notify.
     pub fn queue(&mut self, slot: WatchSlot) {
-        if let Some(watch) = self.list.get_mut(slot as usize)
+        if let Some(watch) = self.list.get_mut(slot)
             && !std::mem::replace(&mut watch.queued, true)
         {
             self.due.push_back(slot);
@@ -327,7 +313,7 @@ impl Watches {
     /// The next watch with something to notify.
     pub fn next_due(&mut self) -> Option<WatchSlot> {
         let slot = self.due.pop_front()?;
-        if let Some(watch) = self.list.get_mut(slot as usize) {
+        if let Some(watch) = self.list.get_mut(slot) {
             watch.queued = false;
         }
         Some(slot)

@@ -5,7 +5,7 @@
 //! as text among the blobs of the core. Each watch always has room for the event that triggers a notification.
 
 use super::dial::Dials;
-use crate::proto::base::{EndpointIndex, HexId, Queue, QueuePool, Time, TransactionId};
+use crate::proto::base::{EndpointIndex, HexId, Queue, QueuePool, Slab, Time, TransactionId};
 use crate::proto::endpoint::{Blob, ConnectionId, EntityId};
 use crate::proto::package::EventId;
 use crate::proto::timer::{Expired, TimerWheel};
@@ -271,9 +271,7 @@ impl Which {
 
 /// The watches of one core.
 pub struct Watches {
-    list: Vec<Watch>,
-    free: Vec<WatchSlot>,
-    limit: usize,
+    list: Slab<Watch>,
     pool: QueuePool<Occurrence>,
     /// Events in the pool that triggered a notification; each watch can have one.
     triggers: usize,
@@ -302,9 +300,7 @@ impl Watches {
         let limit = endpoints as usize;
         let nodes = Watches::nodes(limit);
         Watches {
-            list: Vec::with_capacity(limit),
-            free: Vec::with_capacity(limit),
-            limit,
+            list: Slab::new(limit),
             pool: QueuePool::new(nodes),
             triggers: 0,
             wheel: TimerWheel::new(endpoints, TICK, now),
@@ -316,12 +312,12 @@ impl Watches {
 
     /// The watch in `slot`.
     pub fn get(&self, slot: WatchSlot) -> Option<&Watch> {
-        self.list.get(slot as usize)
+        self.list.get(slot)
     }
 
     /// The watch in `slot`, to change. [`Watches::reschedule`] follows when something is due at another time.
     pub fn get_mut(&mut self, slot: WatchSlot) -> Option<&mut Watch> {
-        self.list.get_mut(slot as usize)
+        self.list.get_mut(slot)
     }
 
     /// The digits of the watches.
@@ -360,17 +356,7 @@ impl Watches {
             retry: Time::NEVER,
             generation: self.generation,
         };
-        match self.free.pop() {
-            Some(slot) => {
-                *self.list.get_mut(slot as usize)? = watch;
-                Some(slot)
-            }
-            None if self.list.len() < self.limit => {
-                self.list.push(watch);
-                Some((self.list.len() - 1) as WatchSlot)
-            }
-            None => None,
-        }
+        self.list.take(watch)
     }
 
     /// Gives a watch back. Its blobs, signals and entity must be gone already.
@@ -378,19 +364,19 @@ impl Watches {
         for which in [Which::Observed, Which::Trigger, Which::Quarantined] {
             self.clear(slot, which);
         }
-        let Some(watch) = self.list.get(slot as usize) else { return };
+        let Some(watch) = self.list.get(slot) else { return };
         let endpoint = watch.endpoint;
         if watch.queued {
             self.due.retain(|&due| due != endpoint);
         }
         self.wheel.cancel(slot, watch.generation);
-        self.free.push(slot);
+        self.list.give_back(slot);
     }
 
     /// Adds an event to a list; false when there is no room. There always is for a trigger.
     pub fn push(&mut self, slot: WatchSlot, which: Which, occurrence: Occurrence) -> bool {
-        let Some(watch) = self.list.get_mut(slot as usize) else { return false };
-        let triggers_to_come = self.limit.saturating_sub(self.triggers);
+        let triggers_to_come = self.list.limit().saturating_sub(self.triggers);
+        let Some(watch) = self.list.get_mut(slot) else { return false };
         let room = which == Which::Trigger || self.pool.left() > triggers_to_come;
         let fits = which.of(watch).len() < usize::from(which.capacity()) && room && self.pool.push(which.of_mut(watch), occurrence);
         self.triggers += usize::from(fits && which == Which::Trigger);
@@ -399,7 +385,7 @@ impl Watches {
 
     /// Takes the oldest event of a list.
     pub fn pop(&mut self, slot: WatchSlot, which: Which) -> Option<Occurrence> {
-        let popped = self.pool.pop(which.of_mut(self.list.get_mut(slot as usize)?));
+        let popped = self.pool.pop(which.of_mut(self.list.get_mut(slot)?));
         self.triggers -= usize::from(popped.is_some() && which == Which::Trigger);
         popped
     }
@@ -411,7 +397,7 @@ impl Watches {
 
     /// Accumulated events are to be processed again, before those in quarantine.
     pub fn quarantine_observed(&mut self, slot: WatchSlot) {
-        if let Some(watch) = self.list.get_mut(slot as usize) {
+        if let Some(watch) = self.list.get_mut(slot) {
             watch.quarantined = self.pool.join(std::mem::replace(&mut watch.observed, Queue::EMPTY), watch.quarantined);
         }
     }
@@ -423,7 +409,7 @@ impl Watches {
 
     /// Sets the timer of a watch to what it says.
     pub fn reschedule(&mut self, slot: WatchSlot) {
-        let Some(watch) = self.list.get(slot as usize) else { return };
+        let Some(watch) = self.list.get(slot) else { return };
         match watch.deadline() {
             Time::NEVER => {
                 self.wheel.cancel(slot, watch.generation);
@@ -437,7 +423,7 @@ impl Watches {
     /// The endpoint of the next watch with something due.
     pub fn poll(&mut self, now: Time, budget: &mut u32) -> Option<EndpointIndex> {
         while let Some(Expired { key, generation, .. }) = self.wheel.advance(now, budget) {
-            if let Some(watch) = self.list.get(key as usize).filter(|watch| watch.generation == generation) {
+            if let Some(watch) = self.list.get(key).filter(|watch| watch.generation == generation) {
                 return Some(watch.endpoint);
             }
         }
@@ -451,7 +437,7 @@ impl Watches {
 
     /// The watch has a notification to send.
     pub fn queue(&mut self, slot: WatchSlot) {
-        if let Some(watch) = self.list.get_mut(slot as usize)
+        if let Some(watch) = self.list.get_mut(slot)
             && !std::mem::replace(&mut watch.queued, true)
         {
             self.due.push_back(watch.endpoint);
@@ -461,7 +447,7 @@ impl Watches {
     /// The next endpoint with a notification to send; its watch is no longer queued.
     pub fn next_due(&mut self, slot_of: impl FnOnce(EndpointIndex) -> Option<WatchSlot>) -> Option<EndpointIndex> {
         let endpoint = self.due.pop_front()?;
-        if let Some(watch) = slot_of(endpoint).and_then(|slot| self.list.get_mut(slot as usize)) {
+        if let Some(watch) = slot_of(endpoint).and_then(|slot| self.list.get_mut(slot)) {
             watch.queued = false;
         }
         Some(endpoint)
@@ -469,7 +455,7 @@ impl Watches {
 
     /// Watches in use, and events kept.
     pub fn usage(&self) -> (usize, usize) {
-        (self.list.len() - self.free.len(), self.pool.used())
+        (self.list.taken(), self.pool.used())
     }
 }
 
