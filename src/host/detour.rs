@@ -100,7 +100,7 @@ impl Detour {
         let Some((_, sockets)) = members.get(member as usize) else { return Vec::new() };
         let mut strays = Vec::new();
         for (local, socket) in sockets.iter().enumerate().filter(|(local, _)| plan.gateway_at(*local as u8).is_none()) {
-            while strays.len() < BATCH {
+            for _ in strays.len()..BATCH {
                 match socket.recv_from(buffer) {
                     Ok((length, from)) => {
                         let bytes = buffer.get(..length).unwrap_or_default().into();
