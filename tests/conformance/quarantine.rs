@@ -1,6 +1,6 @@
 //! Notification state, quarantine and the order of Notify commands (QUA, PIG).
 
-use super::{MS, S, audit, code, each_layout, notified, own_commands, snapshot, told};
+use super::{MS, S, audit, block, code, each_layout, each_layout_with, notified, own_commands, snapshot, told};
 use tollgate::proto::base::Counter;
 use tollgate::sim::{Reply, World};
 
@@ -327,4 +327,108 @@ fn a_notify_behind_a_lost_one_comes_after_the_disconnect() {
         assert_eq!(notified(w), [("2".to_owned(), "T/co2".to_owned())]);
         assert_eq!((audit(w, E, "B/NS"), w.counter(Counter::NotifiesLost)), ("ls".into(), 1));
     });
+}
+
+/// G-DIS-13, G-QUA-13: all that stood behind a lost Notify comes when the agent knows of the disconnect, the oldest first, in front of
+/// what happens then; only the one that T-MAX was over for is lost.
+#[test]
+fn all_that_stood_behind_a_lost_notify_comes_in_its_order() {
+    each_layout(|w| {
+        w.without_journal();
+        w.answer_own(false);
+        for x in 1..=3 {
+            request(w, &[&format!("X: {x}"), "R: T/co1(N),T/oc(N)"]);
+            occur(w, &[&format!("T/oc({x})")]);
+            w.run_for(4 * S);
+        }
+        while w.counter(Counter::NotifiesLost) == 0 {
+            w.run_for(S);
+        }
+        // Held, and not repeated, for however long it takes.
+        w.run_for(S);
+        w.take_mail();
+        w.run_for(100 * S);
+        assert_eq!(datagrams(w).len(), 0);
+        request(w, &["X: 4", "R: T/oc(N)"]);
+        occur(w, &["T/oc(4)"]);
+        w.take_mail();
+        w.answer_own(true);
+        w.run_for(60 * S);
+        let told = |x: u32| (x.to_string(), format!("T/oc({x})"));
+        assert_eq!(notified(w), [told(2), told(3), told(4)]);
+        assert_eq!((audit(w, E, "B/NS"), w.counter(Counter::NotifiesLost)), ("ls".into(), 1));
+    });
+}
+
+/// G-DIS-13: what is held is answered by an agent that has it already, and is not told again.
+#[test]
+fn a_held_notify_that_is_answered_late_is_not_sent_again() {
+    each_layout(|w| {
+        w.without_journal();
+        w.answer_own(false);
+        w.take_mail();
+        for x in 1..=3 {
+            request(w, &[&format!("X: {x}"), "R: T/co1(N)"]);
+            occur(w, &["T/co1"]);
+            w.run_for(4 * S);
+        }
+        while w.counter(Counter::NotifiesLost) == 0 {
+            w.run_for(S);
+        }
+        // Its datagrams had the second one in front.
+        let (to, third) = own_commands(w, "NTFY").into_iter().find(|(_, notify)| notify.get("X") == Some("3")).unwrap();
+        w.send_from(to, 0, format!("200 {} OK\r\n", third.id).as_bytes());
+        w.run_for(S);
+        w.take_mail();
+        w.answer_own(true);
+        w.run_for(60 * S);
+        assert_eq!((told(w), audit(w, E, "B/NS")), (String::new(), "ls".into()));
+    });
+}
+
+/// G-RST-12: what is held is not said of an endpoint that has restarted since.
+#[test]
+fn a_held_notify_ends_with_a_restart() {
+    each_layout(|w| {
+        w.without_journal();
+        w.answer_own(false);
+        for x in 1..=3 {
+            request(w, &[&format!("X: {x}"), "R: T/co1(N)"]);
+            occur(w, &["T/co1"]);
+            w.run_for(4 * S);
+        }
+        while w.counter(Counter::NotifiesLost) == 0 {
+            w.run_for(S);
+        }
+        block(w, "ds/ds1-2/*", true);
+        assert_eq!(w.counter(Counter::NotifiesLost), 3);
+        block(w, "ds/ds1-2/*", false);
+        w.take_mail();
+        w.answer_own(true);
+        w.run_for(60 * S);
+        assert_eq!((told(w), audit(w, E, "B/NS")), (String::new(), "o".into()));
+    });
+}
+
+/// G-QUA-14: to an agent that takes one message a datagram nothing is sent behind an unanswered Notify.
+#[test]
+fn without_piggybacking_one_notify_waits_for_the_other() {
+    each_layout_with(
+        |_, settings| settings.agents[0].manners.piggyback = false,
+        |w| {
+            w.answer_own(false);
+            request(w, &["X: 1", "R: T/co1(N)"]);
+            occur(w, &["T/co1"]);
+            request(w, &["X: 2", "R: T/co2(N)"]);
+            occur(w, &["T/co2"]);
+            w.run_for(2 * S);
+            assert!(!datagrams(w).is_empty() && datagrams(w).iter().all(|list| *list == ["1"]), "{:?}", datagrams(w));
+            assert_eq!(audit(w, E, "B/NS"), "ns");
+            answer(w, 200);
+            w.run_for(6 * S);
+            assert!(!datagrams(w).is_empty() && datagrams(w).iter().all(|list| *list == ["2"]), "{:?}", datagrams(w));
+            answer(w, 200);
+            assert_eq!(audit(w, E, "B/NS"), "ls");
+        },
+    );
 }

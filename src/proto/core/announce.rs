@@ -216,6 +216,7 @@ impl Core {
             }
             if before.in_service && !service.in_service {
                 self.abort_at(turn, endpoint, Covered::Call(None));
+                self.lose_held(turn.now, endpoint);
                 // The RestartInProgress says that they are gone; an agent may want to be told of each as well.
                 let told = |agent: &AgentSettings| agent.delete_on_failure;
                 let count = self.take_connections(turn, endpoint, service.reason, told);
@@ -282,6 +283,7 @@ impl Core {
     /// Back to the state after a restart. The lead core is told that the notified entity is the provisioned one again (G-RST-12).
     pub(super) fn reset<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, endpoint: EndpointIndex) {
         let named = self.calls.endpoints.get(endpoint).is_some_and(|state| state.entity != EntityId::PROVISIONED);
+        self.lose_held(turn.now, endpoint);
         event::reset(&mut self.calls, turn.now, endpoint);
         self.calls.endpoints.reset(endpoint);
         if named {

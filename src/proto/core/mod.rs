@@ -20,6 +20,7 @@ pub mod exercise;
 mod gateways;
 mod halves;
 mod handed;
+mod held;
 mod in_hand;
 mod jobs;
 mod lead;

@@ -112,7 +112,10 @@ impl Core {
     /// Sends the Notify of `endpoint`, unless something else has to come before it: then it waits for that.
     fn send_notify(&mut self, now: Time, endpoint: EndpointIndex) {
         // It waits until the agent knows of the restart or the disconnect (G-DIS-13); `apply_announcement` comes back to it.
-        if self.is_disconnected(endpoint) {
+        if self.is_disconnected(endpoint) || self.calls.watch(endpoint).is_none_or(|watch| watch.cut_off) {
+            return;
+        }
+        if !self.resend_held(now, endpoint) {
             return;
         }
         let Some(watch) = self.calls.watch(endpoint).filter(|watch| watch.unsent) else { return };
@@ -124,6 +127,10 @@ impl Core {
         let Some((agent, addresses, count)) = self.destination(endpoint) else { return };
         let addresses = addresses.get(..count).unwrap_or_default();
         let (calls, manners) = (&self.calls, self.settings.manners(agent));
+        // A response to the one before makes it due (G-QUA-14).
+        if older > 0 && !manners.piggyback {
+            return;
+        }
         let write = |id, buffer: &mut [u8]| {
             let length = event::write_notify(calls, endpoint, id, buffer, manners)?;
             // All that is unanswered has to fit in one datagram with it (G-QUA-13, G-QUA-14).
@@ -131,21 +138,27 @@ impl Core {
         };
         let user = Purpose::Notify(endpoint).pack();
         let sent = self.outgoing.send_with(now, agent, addresses, user, Delivery { behind, until_t_max: true }, write);
-        let Some(slot) = self.calls.watch_slot(endpoint) else { return };
-        let Some(watch) = self.calls.watches.get_mut(slot) else { return };
         match sent {
             Ok(id) => {
-                watch.sent(id);
+                if let Some(watch) = self.calls.watch_slot(endpoint).and_then(|slot| self.calls.watches.get_mut(slot)) {
+                    watch.sent(id);
+                }
                 self.counters.add(Counter::NotifiesSent);
             }
             // A response to one of those before it makes room.
             Err(SendError::TooLong) if older > 0 => {}
-            Err(_) => {
-                watch.retry = now + RETRY;
-                self.calls.watches.reschedule(slot);
-                self.counters.add(Counter::OwnFull);
-            }
+            Err(_) => self.retry_notify(now, endpoint),
         }
+    }
+
+    /// There was no room for a Notify of `endpoint`: it is tried again later.
+    pub(super) fn retry_notify(&mut self, now: Time, endpoint: EndpointIndex) {
+        self.counters.add(Counter::OwnFull);
+        let Some(slot) = self.calls.watch_slot(endpoint) else { return };
+        if let Some(watch) = self.calls.watches.get_mut(slot) {
+            watch.retry = now + RETRY;
+        }
+        self.calls.watches.reschedule(slot);
     }
 
     /// The Notify `id` got its final response.
@@ -153,24 +166,11 @@ impl Core {
         if outcome != Answered::Success {
             self.counters.add(Counter::NotifiesRefused);
         }
+        self.forget_held_before(now, endpoint, id);
         event::answered(&mut self.calls, now, endpoint, id);
         self.send_notifies(now);
-    }
-
-    /// The Notify `id` got none: the endpoint will be disconnected, and must not say more before it has told so.
-    pub(super) fn notify_lost<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, endpoint: EndpointIndex, id: TransactionId) {
-        self.counters.add(Counter::NotifiesLost);
-        event::lost(&mut self.calls, endpoint, id);
-        let behind = self.calls.watch(endpoint).map(|watch| watch.outstanding());
-        for other in behind.into_iter().flatten() {
-            self.outgoing.cancel(turn.now, other);
-            if !event::withdrawn(&mut self.calls, endpoint, other) {
-                self.counters.add(Counter::NotifiesLost);
-            }
-        }
-        self.note_unanswered(endpoint);
     }
 }
 
 /// The line between two messages of a datagram.
-const SEPARATOR: usize = 3;
+pub(super) const SEPARATOR: usize = 3;

@@ -21,7 +21,7 @@ pub use modify::ModifyPlan;
 pub use room::Room;
 pub use write::{
     Restart, acknowledgement, reason_text, write_acknowledgement, write_audit, write_gateway_delete, write_outcome, write_provisional,
-    write_refusal, write_restart,
+    write_refusal, write_restart, write_under,
 };
 
 use crate::proto::base::{Counter, Counters, EndpointIndex, Memo, Time};

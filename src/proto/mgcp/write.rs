@@ -172,6 +172,19 @@ pub fn write_gateway_delete(
     writer.finish()
 }
 
+/// A command that was written before, under another transaction id, into `buffer`.
+pub fn write_under(command: &[u8], id: TransactionId, buffer: &mut [u8]) -> Option<usize> {
+    let mut words = command.splitn(3, |&byte| byte == b' ');
+    let (verb, _, rest) = (words.next()?, words.next()?, words.next()?);
+    let mut writer = Writer::new(buffer);
+    writer.bytes(verb);
+    writer.byte(b' ');
+    writer.number(u64::from(id));
+    writer.byte(b' ');
+    writer.bytes(rest);
+    writer.finish()
+}
+
 /// The words for a reason code (RFC 3435 2.5, table C-2).
 pub const fn reason_text(code: u16) -> &'static str {
     match code {

@@ -439,10 +439,11 @@ pub fn answered(calls: &mut Calls, now: Time, endpoint: EndpointIndex, id: Trans
     let Some(slot) = calls.watch_slot(endpoint) else { return };
     let Some(watch) = calls.watches.get_mut(slot) else { return };
     watch.ended(id);
+    // Another one may have waited for this response (G-QUA-14).
+    let waits = watch.unsent || watch.outstanding().next().is_some();
     if watch.awaited == Some(id) {
         leave(calls, now, slot);
-    } else if watch.unsent {
-        // It may have waited for this response (G-QUA-14).
+    } else if waits {
         calls.watches.queue(slot);
     }
 }
@@ -451,33 +452,24 @@ pub fn answered(calls: &mut Calls, now: Time, endpoint: EndpointIndex, id: Trans
 pub fn lost(calls: &mut Calls, endpoint: EndpointIndex, id: TransactionId) {
     let Some(watch) = calls.watch_slot(endpoint).and_then(|slot| calls.watches.get_mut(slot)) else { return };
     watch.ended(id);
+    watch.cut_off = true;
     if watch.awaited == Some(id) {
         watch.awaited = None;
     }
-}
-
-/// The Notify `id`, sent behind one that is lost, was taken back because the disconnect has to be told first (G-DIS-06). True: it is sent
-/// anew after that; false: a later one is, and its events are lost.
-pub fn withdrawn(calls: &mut Calls, endpoint: EndpointIndex, id: TransactionId) -> bool {
-    let Some(watch) = calls.watch_slot(endpoint).and_then(|slot| calls.watches.get_mut(slot)) else { return false };
-    watch.ended(id);
-    let latest = watch.awaited == Some(id);
-    if latest {
-        watch.awaited = None;
-        watch.unsent = true;
-    }
-    latest
 }
 
 /// The agent knows of the endpoint, after a restart or a disconnect: what waited for that is sent, and a notification state whose Notify
 /// was lost ends (G-QUA-19, G-DIS-10).
 pub fn in_contact(calls: &mut Calls, now: Time, endpoint: EndpointIndex) {
     let Some(slot) = calls.watch_slot(endpoint) else { return };
-    let Some(watch) = calls.watches.get(slot).filter(|watch| watch.state == State::Notification) else { return };
-    match (watch.unsent, watch.awaited) {
-        (true, _) => calls.watches.queue(slot),
-        (false, None) => leave(calls, now, slot),
-        (false, Some(_)) => {}
+    let Some(watch) = calls.watches.get_mut(slot) else { return };
+    watch.cut_off = false;
+    let ends = watch.state == State::Notification && !watch.unsent && watch.awaited.is_none();
+    if watch.unsent || watch.outstanding().next().is_some() {
+        calls.watches.queue(slot);
+    }
+    if ends {
+        leave(calls, now, slot);
     }
 }
 

@@ -182,6 +182,8 @@ pub struct Watch {
     pub awaited: Option<TransactionId>,
     /// The notification that was triggered has not been sent yet.
     pub unsent: bool,
+    /// A notification was lost: nothing is sent before the agent knows that the endpoint was disconnected.
+    pub cut_off: bool,
     /// It is in the queue of those to send.
     queued: bool,
     /// When to try again to send it.
@@ -208,6 +210,14 @@ impl Watch {
         }
         self.awaited = Some(id);
         self.unsent = false;
+    }
+
+    /// A notification is sent anew, under another id and in the same place.
+    pub fn renamed(&mut self, id: TransactionId, new: TransactionId) {
+        self.notifies.iter_mut().filter(|sent| **sent == id).for_each(|sent| *sent = new);
+        if self.awaited == Some(id) {
+            self.awaited = Some(new);
+        }
     }
 
     /// A notification got its response, or was lost.
@@ -352,6 +362,7 @@ impl Watches {
             notifies: [0; NOTIFIES_MAX],
             awaited: None,
             unsent: false,
+            cut_off: false,
             queued: false,
             retry: Time::NEVER,
             generation: self.generation,

@@ -14,6 +14,7 @@
 
 mod agents;
 mod delivery;
+mod held;
 mod ids;
 mod outcome;
 mod slot;
@@ -82,6 +83,8 @@ pub struct Outgoing {
     ids: Ids,
     peers: Vec<Peer>,
     live: u32,
+    /// Of these, those that are held.
+    held: u32,
     limit: u32,
     timers: Timers,
     pace: PaceSettings,
@@ -115,6 +118,7 @@ impl Outgoing {
             ids: Ids::new(limits.ordinal, limits.owners, largest, &mut rng),
             peers: vec![Peer::default(); AGENTS],
             live: 0,
+            held: 0,
             limit,
             timers,
             pace: PaceSettings { rate_max: 0, ..PaceSettings::default() },
@@ -221,6 +225,9 @@ impl Outgoing {
         }
         let Slot { agent, user, .. } = self.slots[key as usize];
         self.peer(agent).answered = now;
+        if code < 200 && self.slots[key as usize].phase == Phase::Held {
+            return Answer::Provisional { user };
+        }
         if code < 200 {
             self.slots[key as usize].phase = Phase::Provisional;
             if now.since(first_sent) <= self.timers.t_max {
@@ -247,9 +254,9 @@ impl Outgoing {
     }
 
     /// Another agent is in charge of the endpoints of this command: its next copy goes there at once (G-NET-13). The time since the
-    /// first copy runs on. False when the command is not outstanding or `addresses` is empty.
+    /// first copy runs on. False when the command is not outstanding, is held, or `addresses` is empty.
     pub fn redirect(&mut self, id: TransactionId, agent: AgentId, addresses: &[SocketAddr]) -> bool {
-        let Some(key) = self.outstanding_key(id).filter(|_| !addresses.is_empty()) else { return false };
+        let Some(key) = self.outstanding_key(id).filter(|_| !addresses.is_empty() && !self.is_held(id)) else { return false };
         let backoff = self.round_trip(agent).start(&self.timers);
         self.peer(agent).outstanding += 1;
         let old = self.slots[key as usize].agent;
@@ -464,8 +471,9 @@ impl Outgoing {
     }
 
     fn end(&mut self, now: Time, key: u32) {
-        let Slot { id, agent, stored, .. } = self.slots[key as usize];
+        let Slot { id, agent, stored, phase, .. } = self.slots[key as usize];
         self.wheel.cancel(key, id);
+        self.held -= u32::from(phase == Phase::Held);
         self.bodies.release(stored);
         if let Some(place) = self.ids.place(id) {
             self.ids.complete(now, place);

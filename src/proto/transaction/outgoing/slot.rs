@@ -18,6 +18,8 @@ pub(super) enum Phase {
     Waiting,
     /// A provisional response came.
     Provisional,
+    /// No copy leaves, and it is not given up: see [`Outgoing::hold`](super::Outgoing::hold).
+    Held,
 }
 
 #[derive(Clone, Copy)]

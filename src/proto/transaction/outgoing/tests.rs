@@ -600,3 +600,27 @@ fn what_must_not_be_overtaken_goes_along_though_its_turn_is_later() {
     // It was sent, so that it can be answered, and is not sent for the first time again.
     assert!(matches!(machine.handle_response(now + MS, 200, first, false), Answer::Done(_)));
 }
+
+/// G-DIS-06, G-DIS-13: what is held leaves no copy and does not end but by an answer, and it is a part of the places only.
+#[test]
+fn held_commands_wait_for_an_answer_or_an_order() {
+    let mut machine = Outgoing::new(Time::ZERO, &Limits { commands: 8, ..LIMITS }, steady(), Rng::new(1));
+    let ids: Vec<_> = (0..4).map(|user| machine.send(Time::ZERO, CA, &addresses(2), user, write).unwrap()).collect();
+    assert_eq!(copies(&run(&mut machine, Time::ZERO, Time::ZERO + S)).len(), 12);
+    assert_eq!(ids.iter().map(|&id| machine.hold(id)).collect::<Vec<_>>(), [true, true, false, false]);
+    assert!(machine.hold(ids[0]) && !machine.hold(12345));
+    machine.cancel(Time::ZERO + S, ids[2]);
+    machine.cancel(Time::ZERO + S, ids[3]);
+    // A provisional response, a report of the network, another agent: none of them starts copies again.
+    assert_eq!(machine.handle_response(Time::ZERO + S, 100, ids[0], false), Answer::Provisional { user: 0 });
+    assert!(!machine.handle_unreachable(ids[0], address(0)) && !machine.redirect(ids[0], CA, &addresses(1)));
+    machine.set_agent(Time::ZERO + S, CA, &addresses(3), Some(Time::ZERO + S));
+    assert_eq!(run(&mut machine, Time::ZERO + S, Time::ZERO + 1000 * S), []);
+    assert!(machine.is_held(ids[0]) && machine.body(ids[1]).is_some() && machine.outstanding(CA) == 2);
+    assert!(matches!(machine.handle_response(Time::ZERO + 1000 * S, 200, ids[0], false), Answer::Done(done) if done.user == 0));
+    assert_eq!(machine.cancel(Time::ZERO + 1000 * S, ids[1]), Some(1));
+    assert!(machine.is_empty() && !machine.is_held(ids[0]) && machine.outstanding(CA) == 0);
+    // Both places are free again.
+    let more: Vec<_> = (0..2).map(|user| machine.send(Time::ZERO + 1000 * S, CA, &addresses(1), user, write).unwrap()).collect();
+    assert!(more.iter().all(|&id| machine.hold(id)));
+}

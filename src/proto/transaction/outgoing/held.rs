@@ -1,0 +1,34 @@
+//! Commands that are held: kept with their bytes, neither repeated nor given up, until whoever sent them says what becomes of them.
+//!
+//! For what stood behind a command that was given up and must not be said before something else has been (G-DIS-06, G-DIS-13). A final
+//! that comes all the same counts. Held ones take places that other commands could have, a quarter of all at most.
+
+use super::Outgoing;
+use super::slot::Phase;
+use crate::proto::base::TransactionId;
+
+impl Outgoing {
+    /// Holds an outstanding command: no more copies, and no end but an answer or [`Outgoing::cancel`]. False: it is not outstanding, or
+    /// too many are held already; then it goes on as before.
+    pub fn hold(&mut self, id: TransactionId) -> bool {
+        let Some(key) = self.outstanding_key(id) else { return false };
+        if self.is_held(id) {
+            return true;
+        }
+        if self.held >= self.limit.div_ceil(4) {
+            return false;
+        }
+        self.wheel.cancel(key, id);
+        if let Some(slot) = self.slots.get_mut(key as usize) {
+            slot.phase = Phase::Held;
+            self.held += 1;
+        }
+        true
+    }
+
+    /// Whether this command is held.
+    pub fn is_held(&self, id: TransactionId) -> bool {
+        let slot = self.key(id).and_then(|key| self.slots.get(key as usize));
+        slot.is_some_and(|slot| slot.phase == Phase::Held)
+    }
+}
