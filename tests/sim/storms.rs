@@ -22,7 +22,7 @@ fn t3s(count: u32) -> Vec<FacilityPlan> {
 fn large() -> World {
     let mut w = World::new(Setup { facilities: t3s(T3S + 1), ..Setup::new(Layout::Four, 3) }, |plan, settings| {
         plan.limits.slice = 512;
-        plan.limits.own_commands = 16_384;
+        plan.limits.own_commands = 2048;
         plan.limits.history_entries = 40_000;
         plan.limits.blob_blocks = 60_000;
         settings.overload.enter = 10 * S;
