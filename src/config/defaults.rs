@@ -110,7 +110,8 @@ register! {
         /// The profile behind `MGCP 1.0` in commands, both ways. `"auto"`: `"tgcp"` with that profile, `"any"` with `"lenient"`, else `"mgcp"`.
         version: Auto<Version> = (Auto::Auto) in (); reload
         /// Whether the gateway may put several messages into one datagram (RFC 3435 3.5.5). Without, they follow each other in datagrams of
-        /// their own, and the network may reorder them. `"auto"`: false with `"lenient"`, else true.
+        /// their own, the network may reorder them, and a Notify waits for the answer to the one before. `"auto"`: false with
+        /// `"lenient"`, else true.
         piggyback: Auto<bool> = (Auto::Auto) in (); reload
         /// Whether a command that takes longer than `timers.provisional_after` is answered 100, and whether its final response asks for an
         /// acknowledgement (RFC 3435 3.5.6). `"auto"`: `"plain"` with `"lenient"`, else `"confirmed"`.
