@@ -13,6 +13,8 @@ mod gateway;
 mod h248;
 mod hostile;
 mod hosts;
+#[path = "../../interop/mod.rs"]
+mod interop;
 mod life;
 mod load;
 mod loops;

@@ -1,0 +1,68 @@
+//! The reference peer: a controller out of Erlang/OTP's megaco (Debian's erlang-base and erlang-megaco) controls a gateway of the running
+//! program (issue 6, must hold 1). Where there is no Erlang the tests say so and pass.
+
+mod otp;
+
+use crate::gateway::{Gateway, SOON, Tuning, eventually, pause};
+use otp::Otp;
+use std::time::Duration;
+
+/// One T1, controlled from the agent's address.
+fn tuning() -> Tuning {
+    let tuning = Tuning::new();
+    let (gateway, controller) = (tuning.addresses.gateway().ip(), tuning.addresses.agent().ip());
+    let h248 = format!("[{{ name = \"north\", listen = \"{gateway}:2944\", controllers = [\"{controller}:2944\"] }}]");
+    tuning.list("span", "[{ kind = \"t1\", unit = 7, h248 = \"north\" }]").list("h248", &h248).without("agent")
+}
+
+/// PRF-13, PRF-02, PRF-10, OVL-02: it registers, audits, asks for events and makes 1,000 calls, half of them pretty; each request is sent twice and
+/// some again when they are long acknowledged, and each is executed once. What the gateway tells of an overload arrives once for each Add.
+#[test]
+fn megaco_registers_audits_and_makes_calls_over_udp() {
+    let tuning = tuning().set("overload.enter", "\"50ms\"");
+    let Some(mut otp) = Otp::start(&tuning, "udp", "pretty") else { return };
+    let gateway = Gateway::start(tuning);
+    otp.hears("registered");
+    audits(&mut otp);
+    otp.tells("calls ds/ds1_7 496", "496 went well, 0 did not: []");
+    otp.tells("encoding compact", "encoding");
+    otp.tells("double on", "doubling");
+    otp.tells("calls ds/ds1_7 504", "504 went well, 0 did not: []");
+    otp.tells("double off", "doubling");
+    let late = || gateway.counter("commands_repeated_confirmed") > 40;
+    eventually("late copies come and are dropped", SOON, || late().then_some(()));
+    // Each Add and Subtract once, whatever came how often.
+    assert_eq!((gateway.counter("h248_adds"), gateway.counter("h248_subtracts")), (2000, 2000));
+    assert!(gateway.counter("commands_repeated") > 1000);
+    overload(&mut otp, &gateway);
+    otp.reads_all();
+    gateway.assert_sound();
+}
+
+/// What ROOT and all channels are.
+fn audits(otp: &mut Otp) {
+    let audit = otp.asks("ask C=-{AV=ROOT{AT{PG}}}");
+    for package in ["ocp", "chp", "root", "it"] {
+        assert!(audit.contains(&format!("\"{package}\"")), "{package}: {audit}");
+    }
+    let audit = otp.asks("ask C=-{AV=ds/ds1_7/*{AT{PG}}}");
+    assert_eq!(audit.matches("auditValueReply").count(), 24, "{audit}");
+    let audit = otp.asks("ask C=-{AV=ds/ds1_7/5{AT{M,E,SG,EB,OE,SA,DM}}}");
+    assert!(audit.contains("mediaDescriptor") && audit.contains("inSvc") && !audit.contains("error"), "{audit}");
+}
+
+/// OVL-02, OVL-04: a gateway that stands still for a while finds 24 calls waiting, and tells of each Add that it does meanwhile.
+fn overload(otp: &mut Otp, gateway: &Gateway) {
+    otp.asks("ask C=-{MF=ROOT{E=7{ocp/mg_overload}}}");
+    gateway.signal(libc::SIGSTOP);
+    otp.tells("burst ds/ds1_7", "sent");
+    pause(Duration::from_millis(150));
+    gateway.signal(libc::SIGCONT);
+    otp.tells("await 24", "all answered");
+    let told = gateway.counter("h248_overload_notified");
+    assert!(told >= 24, "{told}: half of the Adds at least were done while overloaded");
+    let counted = || (otp.asks("count overloads") == told.to_string()).then_some(());
+    eventually("each is received, and counted once", SOON, counted);
+    assert_eq!((gateway.counter("h248_overload_dropped"), gateway.counter("own_lost")), (0, 0));
+    otp.asks("ask C=*{W-S=*{AT{}}}");
+}
