@@ -248,7 +248,7 @@ impl Transport for Counting {
         now
     }
 
-    fn adopt(&mut self, stray: &Stray) -> Option<FrameRef> {
+    fn adopt(&mut self, stray: &Stray<&[u8]>) -> Option<FrameRef> {
         self.inner.adopt(stray)
     }
 

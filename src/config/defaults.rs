@@ -307,7 +307,10 @@ register! {
         name: String = required in &IDENTIFIER; restart
         /// How it names itself in its messages: `"[192.0.2.10]:2944"`, `"<gw.example.net>"` or a plain name. `"auto"`: its listen address.
         message_id: Auto<String> = (Auto::Auto) in &MESSAGE_ID; restart
-        /// The UDP address it is served on; 2944 is the port of the text encoding (RFC 3525 9).
+        /// `"udp"`, or `"tcp"`: streams, each message in a TPKT (RFC 3525 D.2). The gateway opens them to its controllers, and takes those
+        /// that controllers open.
+        transport: Bearer = (Bearer::Udp) in (); restart
+        /// The address it is served on; 2944 is the port of the text encoding (RFC 3525 9).
         listen: SocketAddr = required in DefaultPort(2944); restart
         /// Its controllers, in the order in which it registers with them. They may command from any port; anybody else is dropped and counted.
         controllers: Vec<SocketAddr> = required in (1..=8, DefaultPort(2944)); restart

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use super::check::unfit;
 use super::file::{Findings, Raw};
-use super::types::{CacMode, Card, Signalling, TransportKind};
+use super::types::{Bearer, CacMode, Card, Signalling, TransportKind};
 use super::value::Auto;
 
 /// Every `[[h248]]` table, and the spans that name one.
@@ -44,6 +44,10 @@ pub(super) fn check(raw: &Raw, findings: &mut Findings<'_>) {
                     "must have another address than those before it: a controller is known by its address",
                 );
             }
+        }
+        if entry.transport == Bearer::Sctp {
+            let problem = "must be \"udp\" or \"tcp\": there is no SCTP (H.248.4) in this gateway";
+            findings.cross(&key("transport"), &[], &entry.transport, problem);
         }
         if entry.max_message > raw.transport.send_frame_bytes {
             let problem = format!("must be at most transport.send_frame_bytes = {}", raw.transport.send_frame_bytes);
@@ -123,6 +127,7 @@ mod tests {
             (&GOOD.replace("127.0.0.2", "127.0.0.1:2944"), "", "must not be the gateway itself"),
             (&format!("{GOOD}\nmax_message = 60000"), "", "must be at most transport.send_frame_bytes"),
             (&format!("{GOOD}\nmessage_id = \"a b\""), "", "message_id"),
+            (&format!("{GOOD}\ntransport = \"sctp\""), "", "must be \"udp\" or \"tcp\": there is no SCTP"),
             (GOOD, "agent = \"ca\"", "must be \"auto\" with h248"),
             (GOOD, "signalling = \"mf-wink\"", "must be \"clear\" with h248"),
             (GOOD, "[[span]]\nkind = \"t1\"\nunit = 8\nh248 = \"b\"", "must be the name of an [[h248]]"),

@@ -18,6 +18,16 @@ words! {
         Pretty = "pretty",
     }
 
+    /// What carries H.248 messages.
+    Bearer {
+        /// Datagrams, with the framing of RFC 3525 D.1.
+        Udp = "udp",
+        /// Streams, each message in a TPKT (RFC 3525 D.2).
+        Tcp = "tcp",
+        /// Known, so that it is refused by name.
+        Sctp = "sctp",
+    }
+
     /// Which Adds an overloaded H.248 gateway tells its controller of.
     OverloadNotify {
         /// Each.

@@ -15,9 +15,10 @@ use super::lines::{signalling, times};
 use super::steered::steer;
 use super::tap::Tap;
 use super::transport::steer::Steered;
+use super::transport::streams::{self, StreamLine, Streams};
 use super::transport::wake::{self, Sleeper};
 use super::transport::xdp::{Bypass, BypassSettings, Seat, SourceList, umem};
-use super::transport::{Choice, Kind, SocketSettings, TransportSettings, Wanted, bind, explain_bind};
+use super::transport::{Choice, Kind, SocketSettings, Transport, TransportSettings, Wanted, bind, explain_bind};
 use super::{cpu, entropy, ring};
 use crate::config::{
     self, BusyPoll, CacMode, Config, CpuFacts, Descriptions, Duplicates, RestartPending, Role, RsipForm, Sources, SpanKind, TransportKind,
@@ -35,7 +36,8 @@ use crate::proto::plan::{
 use crate::proto::transaction::pace::PaceSettings;
 use crate::proto::trunk::{FacilityKind, FacilityPlan, Topology};
 use anyhow::{Context, Result, anyhow, bail};
-use std::net::{SocketAddr, UdpSocket};
+use std::io;
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -142,6 +144,7 @@ impl Gateway {
             // A shard has no sockets: its transport only sleeps, and io_uring has nothing to do without sockets.
             let kind = if core_plan.role == Role::Shard { Kind::Mmsg } else { transport.kind };
             let books = books.clone();
+            let (longest, dscp) = (plan.limits.datagram.into(), config.gateway.dscp);
             let (cpu, spin) = (usize::from(core_plan.cpu), spin(config.cores.busy_poll));
             let card = card::of_core(config, &plan, core, &clock)?;
             let gateway_cards = card::of_gateways(config, &plan, core, &clock)?;
@@ -152,9 +155,11 @@ impl Gateway {
                     if !cpu::pin(cpu) {
                         tracing::warn!(core = core.0, cpu, "core is not pinned: the kernel refused");
                     }
-                    let Part { mut pool, kept, sleeper, sockets, carrier, outboxes, inboxes, table, settings: transport_settings } = part;
+                    let Part { mut pool, kept, sleeper, sockets, streams, carrier, outboxes, inboxes, table, settings: transport_settings } =
+                        part;
                     pool.touch();
                     let opened = kind.open(sockets, pool, sleeper, clock, &transport_settings);
+                    let opened = opened.and_then(|inner| with_streams(inner, streams, (longest, dscp), &clock));
                     let transport = match opened {
                         Ok(transport) => transport,
                         Err(error) => {
@@ -240,6 +245,7 @@ struct Part {
     kept: Option<FramePool>,
     sleeper: Sleeper,
     sockets: Vec<UdpSocket>,
+    streams: Bound,
     carrier: Option<(CoreId, FramePool)>,
     outboxes: Vec<Option<Outbox>>,
     inboxes: Vec<(CoreId, ring::Receiver<super::core_loop::Entry>)>,
@@ -254,6 +260,7 @@ struct Parts {
     kept: Vec<FramePool>,
     sleepers: Vec<Option<Sleeper>>,
     sockets: Vec<Vec<UdpSocket>>,
+    streams: Vec<Bound>,
     outboxes: Vec<Vec<Option<Outbox>>>,
     inboxes: Vec<Vec<(CoreId, ring::Receiver<super::core_loop::Entry>)>>,
     wakers: Vec<super::transport::Waker>,
@@ -309,6 +316,7 @@ impl Parts {
                 Role::Both | Role::Transport => bind(&plan.listen, &socket_settings).context("gateway.listen")?,
             });
         }
+        let streams = bind_streams(plan, layout, config.gateway.dscp)?;
         let pulses: Vec<Arc<Pulse>> = (0..cores).map(|_| Arc::default()).collect();
         let mut outboxes: Vec<Vec<Option<Outbox>>> = (0..cores).map(|_| (0..cores).map(|_| None).collect()).collect();
         let mut inboxes: Vec<Vec<_>> = (0..cores).map(|_| Vec::new()).collect();
@@ -332,7 +340,22 @@ impl Parts {
         let sqpoll_cpus = wide.sqpoll_cpus.clone();
         let mut pools: Vec<Option<FramePool>> = pools.into_iter().map(Some).collect();
         let kept = pools.split_off(pools.len() - plan.owners.len()).into_iter().flatten().collect();
-        Ok(Parts { pools, kept, sleepers, sockets, outboxes, inboxes, wakers, pulses, table, settings, sqpoll_cpus, carriers, seats })
+        Ok(Parts {
+            pools,
+            kept,
+            sleepers,
+            sockets,
+            streams,
+            outboxes,
+            inboxes,
+            wakers,
+            pulses,
+            table,
+            settings,
+            sqpoll_cpus,
+            carriers,
+            seats,
+        })
     }
 
     fn waker(&self, core: CoreId) -> super::transport::Waker {
@@ -357,6 +380,7 @@ impl Parts {
             sleeper: self.sleepers[place].take().expect("each core is started once"),
             sockets: std::mem::take(&mut self.sockets[place]),
             carrier,
+            streams: std::mem::take(&mut self.streams[place]),
             outboxes: std::mem::take(&mut self.outboxes[place]),
             inboxes: std::mem::take(&mut self.inboxes[place]),
             table: self.table.clone(),
@@ -367,6 +391,30 @@ impl Parts {
             },
         }
     }
+}
+
+/// Listen addresses with streams, and their sockets.
+type Bound = Vec<(StreamLine, TcpListener)>;
+
+/// By core: the listen addresses whose streams it carries. Those of a core without sockets go through its transport core.
+fn bind_streams(plan: &Plan, layout: &config::Plan, dscp: u8) -> Result<Vec<Bound>> {
+    let carriers: Vec<CoreId> = layout.cores.iter().filter(|core| core.role == Role::Transport).map(|core| core.core).collect();
+    let mut bound: Vec<Bound> = layout.cores.iter().map(|_| Vec::new()).collect();
+    for gateway in plan.gateways.iter().filter(|gateway| gateway.streams) {
+        let place = usize::from(gateway.core.0);
+        let is_shard = layout.cores.get(place).is_some_and(|core| core.role == Role::Shard);
+        let core = if is_shard { carriers[place % carriers.len()] } else { gateway.core };
+        let listen = plan.listen[usize::from(gateway.listen)];
+        let line = StreamLine { local: gateway.local(), listen, controllers: gateway.controllers.clone() };
+        let listener = streams::listen(&line, dscp)?;
+        bound[usize::from(core.0)].push((line, listener));
+    }
+    Ok(bound)
+}
+
+/// A transport, with streams around it where there are some.
+fn with_streams(inner: Box<dyn Transport>, bound: Bound, settings: (usize, u8), clock: &Clock) -> io::Result<Box<dyn Transport>> {
+    if bound.is_empty() { Ok(inner) } else { Ok(Box::new(Streams::open(inner, bound, settings, clock)?)) }
 }
 
 /// How many cores have sockets.

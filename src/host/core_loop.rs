@@ -203,6 +203,9 @@ impl CoreLoop {
                     requests.push_back((request, reply));
                 }
             }
+            while let Some((local, peer)) = turn.out.transport.take_ended() {
+                self.core.handle_ended_stream(&mut turn, local, peer);
+            }
             while let Some(report) = turn.out.transport.take_report() {
                 self.core.handle_unreachable(&mut turn, report.to, report.sent());
             }
@@ -334,7 +337,7 @@ impl Port {
     fn adopt(&mut self, strays: &mut VecDeque<Vec<Stray>>, batch: &mut Vec<FrameRef>) {
         let room = self.transport.free_slots().saturating_sub(batch.len());
         for stray in strays.pop_front_if(|strays| strays.len() <= room).unwrap_or_default() {
-            let adopted = self.transport.adopt(&stray);
+            let adopted = self.transport.adopt(&stray.lent());
             self.counters.add(if adopted.is_some() { Counter::DatagramsTakenOver } else { Counter::DroppedTakenOver });
             batch.extend(adopted);
         }

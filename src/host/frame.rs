@@ -31,9 +31,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use super::cpu;
 use crate::proto::base::{CoreId, FrameRef, Time};
 
-/// A datagram taken from the socket of a core that stands still.
+/// A message that did not come by the transport's own sockets: taken from the socket of a core that stands still, or read from a stream.
 #[derive(Debug)]
-pub struct Stray {
+pub struct Stray<B = Box<[u8]>> {
     /// Who sent it.
     pub from: SocketAddr,
     /// The listen address it came to.
@@ -41,7 +41,14 @@ pub struct Stray {
     /// When it was taken.
     pub arrival: Time,
     /// What it says.
-    pub bytes: Box<[u8]>,
+    pub bytes: B,
+}
+
+impl Stray {
+    /// The same, lent.
+    pub fn lent(&self) -> Stray<&[u8]> {
+        Stray { from: self.from, local: self.local, arrival: self.arrival, bytes: &self.bytes }
+    }
 }
 
 /// Bytes kept free in front of a datagram, for what the kernel writes there (io_uring: sizes, source address, timestamp).
@@ -341,8 +348,8 @@ impl FramePool {
     }
 
     /// Copies a datagram that was received elsewhere into a frame and holds it. `None` when no frame is free or it is too long.
-    pub fn copy_in(&mut self, stray: &Stray) -> Option<FrameRef> {
-        let Stray { from, local, arrival, ref bytes } = *stray;
+    pub fn copy_in(&mut self, stray: &Stray<&[u8]>) -> Option<FrameRef> {
+        let Stray { from, local, arrival, bytes } = *stray;
         if bytes.len() > self.room() {
             return None;
         }

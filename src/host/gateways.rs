@@ -14,6 +14,7 @@ pub fn plans(config: &Config, topology: &Topology, spans: &[SpanPlan], owners: &
             name: gateway.name.clone(),
             message_id: config.message_id(gateway),
             listen: (config.gateway.listen.len() + place) as u8,
+            streams: gateway.transport == config::Bearer::Tcp,
             core: owners.get(place % owners.len().max(1)).copied().unwrap_or_default(),
             controllers: gateway.controllers.clone(),
             has_t3: own.clone().any(|span| span.t3.is_some()),

@@ -49,6 +49,9 @@ pub struct Plan {
     pub epoch_ms: u64,
 }
 
+/// Of the number of a listen address: what comes from there came on a stream, and what is sent from there leaves on one.
+pub const STREAM: u8 = 0x80;
+
 /// A gateway as H.248 controllers see it (RFC 3525 11.1): its own identifier, address, terminations and ROOT. One core runs it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GatewayPlan {
@@ -58,6 +61,8 @@ pub struct GatewayPlan {
     pub message_id: String,
     /// Its place among [`Plan::listen`]: there it is served, and nothing else is.
     pub listen: u8,
+    /// It speaks over streams (TCP) and takes no datagrams.
+    pub streams: bool,
     /// The core that runs it.
     pub core: CoreId,
     /// Its controllers, in the order in which it registers with them (ASC-01).
@@ -70,6 +75,13 @@ pub struct GatewayPlan {
     pub max_message: u16,
     /// Connections it can have at a time.
     pub connections: u32,
+}
+
+impl GatewayPlan {
+    /// The listen address it sends from, with [`STREAM`] where it speaks over streams.
+    pub fn local(&self) -> u8 {
+        if self.streams { self.listen | STREAM } else { self.listen }
+    }
 }
 
 /// What admission control counts in.
@@ -366,9 +378,9 @@ impl Plan {
         self.spans.get(usize::from(self.topology.span_of(endpoint)?.0))?.gateway
     }
 
-    /// The H.248 gateway that is served at this listen address.
+    /// The H.248 gateway that is served at this listen address, whatever the transport.
     pub fn gateway_at(&self, listen: u8) -> Option<u8> {
-        self.gateways.iter().position(|gateway| gateway.listen == listen).map(|place| place as u8)
+        self.gateways.iter().position(|gateway| gateway.listen == listen & !STREAM).map(|place| place as u8)
     }
 
     /// The spans of an H.248 gateway, ascending.

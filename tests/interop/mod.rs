@@ -8,18 +8,18 @@ use otp::Otp;
 use std::time::Duration;
 
 /// One T1, controlled from the agent's address.
-fn tuning() -> Tuning {
+fn tuning(transport: &str) -> Tuning {
     let tuning = Tuning::new();
     let (gateway, controller) = (tuning.addresses.gateway().ip(), tuning.addresses.agent().ip());
-    let h248 = format!("[{{ name = \"north\", listen = \"{gateway}:2944\", controllers = [\"{controller}:2944\"] }}]");
-    tuning.list("span", "[{ kind = \"t1\", unit = 7, h248 = \"north\" }]").list("h248", &h248).without("agent")
+    let h248 = format!("[{{ name = \"north\", transport = \"{transport}\", listen = \"{gateway}:2944\", controllers = [\"{controller}:2944\"] }}]");
+    tuning.list("span", "[{ kind = \"t1\", unit = 7, h248 = \"north\" }]").list("h248", &h248).without("agent").set("overload.enter", "\"50ms\"")
 }
 
 /// PRF-13, PRF-02, PRF-10, OVL-02: it registers, audits, asks for events and makes 1,000 calls, half of them pretty; each request is sent twice and
 /// some again when they are long acknowledged, and each is executed once. What the gateway tells of an overload arrives once for each Add.
 #[test]
 fn megaco_registers_audits_and_makes_calls_over_udp() {
-    let tuning = tuning().set("overload.enter", "\"50ms\"");
+    let tuning = tuning("udp");
     let Some(mut otp) = Otp::start(&tuning, "udp", "pretty") else { return };
     let gateway = Gateway::start(tuning);
     otp.hears("registered");
@@ -35,6 +35,25 @@ fn megaco_registers_audits_and_makes_calls_over_udp() {
     assert_eq!((gateway.counter("h248_adds"), gateway.counter("h248_subtracts")), (2000, 2000));
     assert!(gateway.counter("commands_repeated") > 1000);
     overload(&mut otp, &gateway);
+    otp.reads_all();
+    gateway.assert_sound();
+}
+
+/// PRF-13, TCP-01, TCP-02, TCP-05: the same over TCP with TPKT, where nothing is sent twice by itself, and the gateway opens the stream.
+#[test]
+fn megaco_registers_audits_and_makes_calls_over_tcp() {
+    let tuning = tuning("tcp");
+    let Some(mut otp) = Otp::start(&tuning, "tcp", "pretty") else { return };
+    let gateway = Gateway::start(tuning);
+    otp.hears("registered");
+    audits(&mut otp);
+    otp.tells("calls ds/ds1_7 496", "496 went well, 0 did not: []");
+    otp.tells("encoding compact", "encoding");
+    otp.tells("calls ds/ds1_7 504", "504 went well, 0 did not: []");
+    assert_eq!((gateway.counter("h248_adds"), gateway.counter("h248_subtracts")), (2000, 2000));
+    assert_eq!((gateway.counter("commands_repeated"), gateway.counter("own_repeats")), (0, 0));
+    overload(&mut otp, &gateway);
+    assert_eq!((gateway.counter("streams_opened"), gateway.counter("streams_ended")), (1, 0));
     otp.reads_all();
     gateway.assert_sound();
 }

@@ -95,7 +95,7 @@ impl Transport for Deferred {
         self.clock.now()
     }
 
-    fn adopt(&mut self, stray: &Stray) -> Option<FrameRef> {
+    fn adopt(&mut self, stray: &Stray<&[u8]>) -> Option<FrameRef> {
         self.pool.copy_in(stray)
     }
 

@@ -81,6 +81,7 @@ fn plan(gateways: usize) -> Plan {
         name: format!("gw{n}"),
         message_id: format!("[192.0.2.{}]:2944", 100 + n),
         listen: 1 + n as u8,
+        streams: false,
         core: CoreId(0),
         controllers: vec![controller(n)],
         has_t3: true,

@@ -29,6 +29,7 @@ fn world(layout: Layout, seed: u64) -> World {
                 name: format!("gw{place}"),
                 message_id: format!("[192.0.2.10]:{}", address.port()),
                 listen: FIRST + place as u8,
+                streams: false,
                 core,
                 controllers: vec![controller()],
                 has_t3: false,

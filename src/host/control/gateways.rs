@@ -134,7 +134,7 @@ impl Gateway {
 
     /// The gateway that is served on this listen address, by its place.
     pub(super) fn gateway_served_at(&self, local: u8) -> Option<&str> {
-        self.cores.plan.gateways.iter().find(|gateway| gateway.listen == local).map(|gateway| gateway.name.as_str())
+        self.cores.plan.gateways.iter().find(|gateway| gateway.local() == local).map(|gateway| gateway.name.as_str())
     }
 }
 

@@ -10,6 +10,7 @@ use crate::host::clock;
 use crate::host::tap::{Captured, Tapped};
 use crate::proto::base::Time;
 use crate::proto::codec::peek::{self, Peek};
+use crate::proto::plan::STREAM;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read};
@@ -188,7 +189,7 @@ impl Gateway {
     }
 
     fn trace_row(&self, wall_us: u64, captured: &Captured, agent: Option<String>) -> TraceRow {
-        let local = self.cores.plan.listen.get(usize::from(captured.local)).map(ToString::to_string).unwrap_or_default();
+        let local = self.cores.plan.listen.get(usize::from(captured.local & !STREAM)).map(ToString::to_string).unwrap_or_default();
         TraceRow {
             at_us: wall_us + captured.at.0 / 1000,
             core: captured.core.0,

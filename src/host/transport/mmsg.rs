@@ -160,7 +160,7 @@ impl Transport for Mmsg {
         now.unwrap_or_else(|| self.clock.now())
     }
 
-    fn adopt(&mut self, stray: &Stray) -> Option<FrameRef> {
+    fn adopt(&mut self, stray: &Stray<&[u8]>) -> Option<FrameRef> {
         self.pool.copy_in(stray)
     }
 
@@ -244,6 +244,10 @@ impl Transport for Mmsg {
             }
         });
         self.stats.wakes += u64::from(woken);
+    }
+
+    fn watch(&mut self, fd: RawFd) -> io::Result<()> {
+        self.watch.add(fd)
     }
 
     fn take_report(&mut self) -> Option<Report> {

@@ -17,13 +17,16 @@ pub mod select;
 pub mod slots;
 pub mod socket;
 pub mod steer;
+pub mod streams;
 pub(in crate::host) mod sys;
 pub mod uring;
 pub mod wake;
 mod watch;
 pub mod xdp;
 
+use std::io;
 use std::net::SocketAddr;
+use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -50,7 +53,7 @@ pub trait Transport {
 
     /// Puts a datagram that was received elsewhere into a frame, as if it had been received here; `None` when no frame is free or it is
     /// too long for one.
-    fn adopt(&mut self, stray: &Stray) -> Option<FrameRef>;
+    fn adopt(&mut self, stray: &Stray<&[u8]>) -> Option<FrameRef>;
 
     /// Gives a frame of this core back to be filled again. A frame that is not held, or still being read, is counted and left alone.
     fn release(&mut self, frame: FrameRef);
@@ -82,6 +85,24 @@ pub trait Transport {
 
     /// A handle by which any thread ends this core's sleep.
     fn waker(&self) -> Waker;
+
+    /// Watches another descriptor besides the sockets: the sleep ends when it becomes readable.
+    ///
+    /// # Errors
+    /// When the kernel refuses, or this transport cannot.
+    fn watch(&mut self, _fd: RawFd) -> io::Result<()> {
+        Err(io::Error::new(io::ErrorKind::Unsupported, "this transport watches nothing besides its sockets"))
+    }
+
+    /// Whether what is watched may have become readable since this was asked last.
+    fn watched_is_ready(&mut self) -> bool {
+        true
+    }
+
+    /// A stream that was open and has ended: the listen address, with [`STREAM`], and who was at the other end.
+    fn take_ended(&mut self) -> Option<(u8, SocketAddr)> {
+        None
+    }
 
     /// A report that a datagram could not be delivered, as the network gave one. A transport that gets none has none.
     fn take_report(&mut self) -> Option<reports::Report> {
@@ -168,6 +189,16 @@ stats! {
     bypass_invalid => DroppedBypassInvalid,
     /// Completions the kernel had no room for in the ring (they came later; none is lost).
     ring_overflow => RingOverflow,
+    /// Streams opened, by either side.
+    streams_opened => StreamsOpened,
+    /// Streams that ended, by either side.
+    streams_ended => StreamsEnded,
+    /// Streams ended because what came was no message in a TPKT, or half of one for too long.
+    streams_malformed => StreamsMalformed,
+    /// Messages dropped because the other side of their stream does not read, or cannot be reached.
+    streams_full => StreamsFull,
+    /// Streams refused: from somebody who is no controller, or one too many.
+    streams_refused => StreamsRefused,
     /// Sleeps ended by a waker.
     wakes => Wakes,
     /// Releases of frames that were not held or still being read: a fault in the gateway.

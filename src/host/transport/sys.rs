@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
-use super::socket::RawAddress;
+use super::socket::{CONTROL_SIZE, RawAddress, receive_timestamp};
 use super::steer::Instruction;
 
 const _: () = assert!(mem::size_of::<Instruction>() == mem::size_of::<libc::sock_filter>());
@@ -16,6 +16,29 @@ pub(super) fn set_option(socket: BorrowedFd<'_>, level: i32, name: i32, value: i
     // SAFETY: `value` lives through the call and the length given is its own; the kernel checks level and name.
     let result = unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, (&raw const value).cast(), mem::size_of::<i32>() as u32) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// The kernel notes from now on when what is read came. Where it does not, the time of reading stands for it.
+pub(super) fn stamp_arrivals(socket: BorrowedFd<'_>) {
+    let _ = set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1);
+}
+
+/// Reads from a stream: how many octets, and when the last of them came, in nanoseconds since 1970.
+pub(super) fn receive_stream(socket: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<(usize, Option<u64>)> {
+    #[repr(C, align(8))]
+    struct Control([u8; CONTROL_SIZE]);
+    let mut control = Control([0; CONTROL_SIZE]);
+    let mut place = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
+    // SAFETY: all zero is a valid `msghdr`: null pointers and lengths of zero.
+    let mut header: libc::msghdr = unsafe { mem::zeroed() };
+    header.msg_iov = &raw mut place;
+    header.msg_iovlen = 1;
+    header.msg_control = control.0.as_mut_ptr().cast();
+    header.msg_controllen = control.0.len();
+    // SAFETY: the header points to an iovec over `into` and a control block of the lengths it says, all alive through the call.
+    let result = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, libc::MSG_DONTWAIT) };
+    let octets = usize::try_from(result).map_err(|_| io::Error::last_os_error())?;
+    Ok((octets, control.0.get(..header.msg_controllen).and_then(receive_timestamp)))
 }
 
 /// Datagrams the kernel dropped at this socket so far because its receive buffer was full; 0 when the kernel does not say.

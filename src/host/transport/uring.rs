@@ -77,6 +77,8 @@ pub struct Uring {
     sqpoll: bool,
     sleeper: Sleeper,
     wake_armed: bool,
+    /// What is watched besides the sockets.
+    watched: Option<Watched>,
     clock: Clock,
     wall: WallClock,
     stats: Stats,
@@ -88,6 +90,15 @@ struct Line {
     socket: UdpSocket,
     /// A receive is with the kernel.
     armed: bool,
+}
+
+/// A descriptor that is watched: polled for once, and again when somebody has looked.
+struct Watched {
+    fd: RawFd,
+    /// The poll is with the kernel.
+    armed: bool,
+    /// It was readable, and nobody has asked since.
+    ready: bool,
 }
 
 /// A filled frame.
@@ -104,6 +115,7 @@ enum Request {
     Receive(u32),
     Send(u32),
     Wake,
+    Watched,
 }
 
 impl Request {
@@ -112,6 +124,7 @@ impl Request {
             Request::Receive(socket) => u64::from(socket),
             Request::Send(slot) => 1 << 32 | u64::from(slot),
             Request::Wake => 2 << 32,
+            Request::Watched => 3 << 32,
         }
     }
 
@@ -121,6 +134,7 @@ impl Request {
             0 => Some(Request::Receive(index)),
             1 => Some(Request::Send(index)),
             2 => Some(Request::Wake),
+            3 => Some(Request::Watched),
             _ => None,
         }
     }
@@ -140,6 +154,7 @@ impl Uring {
             (opcode::Send::CODE, "SEND"),
             (opcode::SendMsg::CODE, "SENDMSG"),
             (opcode::Read::CODE, "READ"),
+            (opcode::PollAdd::CODE, "POLL_ADD"),
         ];
         for (code, name) in needed {
             if !probe.is_supported(code) {
@@ -165,7 +180,7 @@ impl Uring {
         }
         let slots = SendSlots::new(settings);
         let provided = settings.provided_frames.clamp(1, PROVIDED_MAX).min(pool.frames());
-        let others = sockets.len() as u32 + 1;
+        let others = sockets.len() as u32 + 2;
         // Room for every send and every re-armed receive; completions for every provided frame, every failed send, and ends of receives.
         let submissions = slots.count() as u32 + others;
         let ring = build(submissions, provided + slots.count() as u32 + 2 * others, settings.sqpoll_cpu)?;
@@ -195,6 +210,7 @@ impl Uring {
             slots,
             sleeper,
             wake_armed: false,
+            watched: None,
             wall: WallClock::new(&clock),
             clock,
             stats: Stats::default(),
@@ -204,6 +220,11 @@ impl Uring {
 
     /// Provides free frames to the kernel and arms the receives that have ended.
     fn arm(&mut self) {
+        if let Some(fd) = self.watched.as_ref().filter(|watched| !watched.armed && !watched.ready).map(|watched| watched.fd) {
+            let poll = opcode::PollAdd::new(Fd(fd), libc::POLLIN as u32).build();
+            let armed = self.push(poll, Request::Watched);
+            self.watched.iter_mut().for_each(|watched| watched.armed = armed);
+        }
         self.buffers.fill(&mut self.pool);
         if self.buffers.provided == 0 {
             return;
@@ -262,6 +283,11 @@ impl Uring {
                 Some(Request::Wake) => {
                     self.wake_armed = false;
                     self.stats.wakes += u64::from(result > 0);
+                }
+                Some(Request::Watched) => {
+                    if let Some(watched) = &mut self.watched {
+                        (watched.armed, watched.ready) = (false, true);
+                    }
                 }
                 None => {}
             }
@@ -374,7 +400,7 @@ impl Transport for Uring {
         now
     }
 
-    fn adopt(&mut self, stray: &Stray) -> Option<FrameRef> {
+    fn adopt(&mut self, stray: &Stray<&[u8]>) -> Option<FrameRef> {
         self.pool.copy_in(stray)
     }
 
@@ -451,7 +477,8 @@ impl Transport for Uring {
         }
         self.reap();
         let unsent = !self.queued.is_empty() || !self.in_flight.is_empty();
-        if !self.arrived.is_empty() && self.slots.free() > 0 {
+        let ready = self.watched.as_ref().is_some_and(|watched| watched.ready);
+        if ready || (!self.arrived.is_empty() && self.slots.free() > 0) {
             return;
         }
         let timeout = if unsent { Some(timeout.unwrap_or(SEND_RETRY).min(SEND_RETRY)) } else { timeout };
@@ -465,6 +492,15 @@ impl Transport for Uring {
         self.sleeper.awake();
         self.reap();
         self.settle();
+    }
+
+    fn watch(&mut self, fd: RawFd) -> io::Result<()> {
+        self.watched = Some(Watched { fd, armed: false, ready: true });
+        Ok(())
+    }
+
+    fn watched_is_ready(&mut self) -> bool {
+        self.watched.as_mut().is_some_and(|watched| mem::take(&mut watched.ready))
     }
 
     fn take_report(&mut self) -> Option<Report> {

@@ -14,6 +14,8 @@ pub const SEND_RETRY: Duration = Duration::from_millis(1);
 
 /// The event token of the waker; sockets have the numbers they were given.
 const WAKE: Token = Token(usize::MAX);
+/// Of what is watched besides: nobody asks for its number.
+const OTHER: Token = Token(usize::MAX - 1);
 
 /// What a core sleeps on.
 pub struct Watch {
@@ -37,6 +39,14 @@ impl Watch {
         Ok(Watch { poll, events: Events::with_capacity(sockets.len() + 1), sleeper })
     }
 
+    /// Another descriptor besides: the sleep ends when it becomes readable.
+    ///
+    /// # Errors
+    /// When epoll refuses.
+    pub fn add(&mut self, fd: RawFd) -> io::Result<()> {
+        self.poll.registry().register(&mut SourceFd(&fd), OTHER, Interest::READABLE)
+    }
+
     /// Sleeps until something arrives, the waker is called or `timeout` has passed, a short time only while there is something `unsent`;
     /// not at all when `idle` says that there is work. `ready` is told the numbers of sockets with arrivals. Whether the waker ended it.
     pub fn sleep(&mut self, timeout: Option<Duration>, unsent: bool, idle: &mut dyn FnMut() -> bool, mut ready: impl FnMut(usize)) -> bool {
@@ -50,6 +60,7 @@ impl Watch {
             for event in &self.events {
                 match event.token() {
                     WAKE => woken |= self.sleeper.drain(),
+                    OTHER => {}
                     Token(number) => ready(number),
                 }
             }

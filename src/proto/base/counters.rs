@@ -39,6 +39,8 @@ counters! {
     TransmitFull = "transmit_full",
     /// Datagrams dropped: the source address is no configured agent.
     DroppedUnlistedSource = "dropped_unlisted_source",
+    /// Messages dropped: an H.248 gateway with streams got a datagram.
+    DroppedOtherTransport = "dropped_other_transport",
     /// Messages dropped: neither a command nor a response of MGCP could be read.
     DroppedUnreadable = "dropped_unreadable",
     /// H.248: messages of controllers read.
@@ -89,6 +91,16 @@ counters! {
     DroppedBypassInvalid = "dropped_bypass_invalid",
     /// Completions the kernel had no room for in the ring; they came later.
     RingOverflow = "ring_overflow",
+    /// Streams (TCP) with H.248 controllers opened, by either side.
+    StreamsOpened = "streams_opened",
+    /// Streams that ended, by either side.
+    StreamsEnded = "streams_ended",
+    /// Streams ended because what came was no message in a TPKT, or half of one for too long.
+    StreamsMalformed = "streams_malformed",
+    /// Messages dropped because the other side of their stream does not read, or cannot be reached.
+    StreamsFull = "streams_full",
+    /// Streams refused: from somebody who is no controller, or one too many.
+    StreamsRefused = "streams_refused",
     /// Sleeps of a core ended by another thread.
     Wakes = "wakes",
     /// System calls of a core to end the sleep of another one.

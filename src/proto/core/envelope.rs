@@ -181,6 +181,13 @@ pub enum Envelope {
         /// Which agent sent the command, and from where.
         source: Option<(AgentId, IpAddr)>,
     },
+    /// To the core of an H.248 gateway: the last stream with a controller has ended.
+    EndedStream {
+        /// The gateway.
+        gateway: u8,
+        /// The other end.
+        peer: SocketAddr,
+    },
     /// To the core that sent it: the network says that this command of ours did not arrive there.
     Unreachable {
         /// Its transaction.

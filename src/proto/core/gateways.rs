@@ -25,8 +25,12 @@ impl Core {
     ) {
         let message =
             Message { frame, start: 0, end: length.min(usize::from(u16::MAX)) as u16, datagram: SINGLE, agent: Default::default() };
-        let owner = self.plan.gateways.get(usize::from(gateway)).map(|gateway| gateway.core);
-        match owner {
+        let own = self.plan.gateways.get(usize::from(gateway));
+        if own.is_some_and(|own| own.local() != origin.local) {
+            self.counters.add(Counter::DroppedOtherTransport);
+            return self.finish(message);
+        }
+        match own.map(|own| own.core) {
             Some(owner) if owner != self.id => {
                 if self.tell(turn, owner, Envelope::Message(message)) {
                     self.counters.add(Counter::MessagesForwarded);
@@ -53,6 +57,25 @@ impl Core {
         self.note_gateways();
     }
 
+    /// A stream that was open has ended: whose gateway it was hears of it.
+    pub fn handle_ended_stream<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, local: u8, peer: SocketAddr) {
+        let Some(gateway) = self.plan.gateway_at(local) else { return };
+        match self.plan.gateways.get(usize::from(gateway)).map(|own| own.core) {
+            Some(owner) if owner != self.id => {
+                // A ring that is full: the gateway finds out when nobody answers it.
+                self.tell(turn, owner, Envelope::EndedStream { gateway, peer });
+                self.deliver(turn);
+            }
+            _ => self.note_ended_stream(turn.now, gateway, peer),
+        }
+    }
+
+    pub(super) fn note_ended_stream(&mut self, now: Time, gateway: u8, peer: SocketAddr) {
+        if let Some(gateway) = self.gateways.iter_mut().find(|known| known.index() == gateway) {
+            gateway.stream_ended(now, peer);
+        }
+    }
+
     /// Everything that is due of this core's gateways.
     pub(super) fn handle_gateways<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>) {
         if self.gateways.is_empty() {
@@ -62,7 +85,7 @@ impl Core {
             let Core { gateways, counters, plan, detector, .. } = self;
             let Some(gateway) = gateways.get_mut(place) else { continue };
             gateway.set_load(Load { overloaded: detector.refuse_new(), sojourn: detector.sojourn() });
-            let local = plan.gateways.get(usize::from(gateway.index())).map_or(0, |own| own.listen);
+            let local = plan.gateways.get(usize::from(gateway.index())).map_or(0, |own| own.local());
             gateway.handle_time(turn.now, &mut way_out(turn, counters, local));
             while let Some((facility, defect, present, at_once)) = self.gateways.get_mut(place).and_then(Gateway::take_defect) {
                 self.note_defect(facility, defect, present, at_once);

@@ -423,6 +423,7 @@ impl Core {
             Envelope::Announce(announcement) => self.order(turn, Order::Announce(announcement)),
             Envelope::Trigger { endpoint, source } => self.lead_trigger(turn, endpoint, source),
             Envelope::Unreachable { id, to } => self.note_unreachable(id, to),
+            Envelope::EndedStream { gateway, peer } => self.note_ended_stream(turn.now, gateway, peer),
             Envelope::Unanswered { range } => self.lead_unanswered(turn.now, range),
             Envelope::Activity { endpoint } => self.lead_activity(turn.now, endpoint),
             Envelope::Disconnected { range } => self.order(turn, Order::Disconnected(range)),

@@ -405,6 +405,19 @@ impl Gateway {
         }
     }
 
+    /// The last stream with a controller has ended. When that one is in charge, the association is lost, and asked for again with it first
+    /// (Disconnected, 11.3); a little later, so that one which ends every stream is not asked all the time.
+    pub(crate) fn stream_ended(&mut self, now: Time, peer: SocketAddr) {
+        let controller = self.association.controller;
+        let of_charge = self.own().controllers.get(controller).is_some_and(|known| known.ip() == peer.ip());
+        if of_charge && self.association.state == State::Active {
+            self.counters.add(Counter::H248ControllersLost);
+            (self.association.address, self.association.since) = (None, now);
+            let wait = self.rng.duration(Duration::from_millis(100), Duration::from_secs(1));
+            self.association.ask(now + wait, controller);
+        }
+    }
+
     /// The controller in charge sends us to another one (ASC-11): false when that is none of ours.
     pub(super) fn hand_off(&mut self, now: Time, to: &MessageId<'_>) -> bool {
         let Some(place) = self.controller_named(to) else { return false };

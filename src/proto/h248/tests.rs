@@ -38,6 +38,7 @@ fn plan(controllers: u8) -> Plan {
         name: "gw".into(),
         message_id: "[192.0.2.10]:2944".into(),
         listen: 1,
+        streams: false,
         core: CoreId(0),
         controllers: (1..=controllers).map(controller).collect(),
         has_t3: false,

@@ -289,7 +289,7 @@ impl Transport for Xdp {
         self.now
     }
 
-    fn adopt(&mut self, stray: &Stray) -> Option<FrameRef> {
+    fn adopt(&mut self, stray: &Stray<&[u8]>) -> Option<FrameRef> {
         self.kernel.adopt(stray)
     }
 
