@@ -194,8 +194,7 @@ register! {
         /// io_uring only: CPUs for the kernel's submission threads (SQPOLL), one for each core that has sockets, none of them a core's.
         /// Empty: no such threads. They save the cores their system calls and cost a CPU each.
         sqpoll_cpus: Vec<u16> = (Vec::new()) in (0..=usize::from(CORES_MAX), 0..=4095); restart
-        /// How long a core polls the network card's queue itself before it sleeps (NAPI busy polling). Wins with a real card only, set
-        /// up as tuning/check says; with mio it needs CAP_NET_ADMIN.
+        /// How long a core polls the network card's queue itself before it sleeps (NAPI). For real cards, see tuning/check; with mio CAP_NET_ADMIN.
         napi_busy_poll: Option<Duration> = (None) in (micros(1)..=millis(10)); restart
         /// The receive buffer of each socket: the room for bursts. About 768 octets of it go for each small datagram, so 4 MiB hold
         /// 5000. The kernel caps it at net.core.rmem_max (see tuning/check).
@@ -307,8 +306,7 @@ register! {
         name: String = required in &IDENTIFIER; restart
         /// How it names itself in its messages: `"[192.0.2.10]:2944"`, `"<gw.example.net>"` or a plain name. `"auto"`: its listen address.
         message_id: Auto<String> = (Auto::Auto) in &MESSAGE_ID; restart
-        /// `"udp"`, or `"tcp"`: streams, each message in a TPKT (RFC 3525 D.2). The gateway opens them to its controllers, and takes those
-        /// that controllers open.
+        /// `"udp"`, or `"tcp"` with TPKT (RFC 3525 D.2): the gateway opens a stream to its controller, and takes those that controllers open.
         transport: Bearer = (Bearer::Udp) in (); restart
         /// The address it is served on; 2944 is the port of the text encoding (RFC 3525 9).
         listen: SocketAddr = required in DefaultPort(2944); restart
@@ -456,8 +454,7 @@ register! {
         /// H.248: new contexts are refused at once (503) when messages waited this long; emergencies and contexts with priority pass. It is
         /// the last defence against controllers that hear nothing, so it is far above `enter`.
         refuse: Duration = (millis(200)) in millis(2)..=seconds(10); reload
-        /// H.248: by how much the share of calls rises that controllers are asked to block (`chp/mgcon`, H.248.10), for each second of
-        /// overload, in percent of all calls.
+        /// H.248: by how much percent of all calls the share to block (`chp/mgcon`, H.248.10) rises for each second of overload.
         reduction_rise: u8 = 20 in 1..=100; reload
         /// H.248: by how much it falls for each second without overload.
         reduction_fall: u8 = 5 in 1..=100; reload

@@ -11,8 +11,14 @@ use std::time::Duration;
 fn tuning(transport: &str) -> Tuning {
     let tuning = Tuning::new();
     let (gateway, controller) = (tuning.addresses.gateway().ip(), tuning.addresses.agent().ip());
-    let h248 = format!("[{{ name = \"north\", transport = \"{transport}\", listen = \"{gateway}:2944\", controllers = [\"{controller}:2944\"] }}]");
-    tuning.list("span", "[{ kind = \"t1\", unit = 7, h248 = \"north\" }]").list("h248", &h248).without("agent").set("overload.enter", "\"50ms\"")
+    let h248 = format!(
+        "[{{ name = \"north\", transport = \"{transport}\", listen = \"{gateway}:2944\", controllers = [\"{controller}:2944\"] }}]"
+    );
+    tuning
+        .list("span", "[{ kind = \"t1\", unit = 7, h248 = \"north\" }]")
+        .list("h248", &h248)
+        .without("agent")
+        .set("overload.enter", "\"50ms\"")
 }
 
 /// PRF-13, PRF-02, PRF-10, OVL-02: it registers, audits, asks for events and makes 1,000 calls, half of them pretty; each request is sent twice and

@@ -38,6 +38,7 @@ use crate::proto::codec::h248::{Content, Header, Message, MessageId, Shape, Styl
 use crate::proto::endpoint::{Announcement, Endpoint, Endpoints, OwnedSpan, PoolLimits, RestartMethod};
 use crate::proto::mgcp::Calls;
 use crate::proto::plan::{GatewayPlan, Plan, Settings};
+use crate::proto::transaction::Timers;
 use crate::proto::transaction::history::CONFIRM_BUDGET;
 use crate::proto::transaction::outgoing::{Due, Limits, Outstanding};
 use crate::proto::transaction::requester::{Reply, Requester};
@@ -145,6 +146,18 @@ pub struct Boot {
     pub now: Time,
 }
 
+/// A stream loses nothing while it lasts, so what goes over one is not repeated in haste (TCP-03, TCP-04): only one that has ended does.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+fn timers(own: &GatewayPlan, settings: &Settings) -> Timers {
+    let timers = settings.transaction();
+    if !own.streams {
+        return timers;
+    }
+    let (rto_initial, rto_min) = (timers.rto_initial.max(PATIENCE), timers.rto_min.max(PATIENCE));
+    Timers { rto_initial, rto_min, rto_max: timers.rto_max.max(PATIENCE), ..timers }
+}
+
 impl Gateway {
     /// A gateway after a restart: nothing in any context, registered nowhere. All memory is claimed here.
     pub fn new(boot: Boot) -> Option<Gateway> {
@@ -161,7 +174,7 @@ impl Gateway {
             }
         }
         let tables = Tables::new(spans.iter().map(|span| span.range), own.connections);
-        let timers = settings.transaction();
+        let timers = timers(&own, &settings);
         let provisional = settings.timers.provisional_after;
         let responder = Responder::new(limits.history(own.max_message), &timers, provisional, &mut rng);
         let outgoing = Limits { commands: OWN + overload::ROOM as u32, large: OWN / 4, ordinal: 0, owners: 1 };
@@ -264,7 +277,7 @@ impl Gateway {
 
     /// New settings, for what comes and for timers already running.
     pub fn set_settings(&mut self, settings: Arc<Settings>) {
-        let timers = settings.transaction();
+        let timers = timers(self.own(), &settings);
         self.requester.set_timers(timers);
         self.responder.set_timers(&timers);
         self.calls.settings = settings;

@@ -29,6 +29,7 @@ mod reload;
 mod repeats;
 mod stall;
 mod steering;
+mod streams;
 mod trace;
 mod trunks;
 mod tuning;

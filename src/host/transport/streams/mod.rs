@@ -218,6 +218,7 @@ impl Streams {
         // What is missing of this makes it slower to notice that the other side is gone, no more.
         let _ = options.set_tcp_keepalive(&keepalive);
         let _ = options.set_tcp_nodelay(true);
+        let _ = options.set_send_buffer_size(OUTPUT / 2);
         let fd = socket.as_raw_fd();
         sys::stamp_arrivals(socket.as_fd());
         let interest = Interest::READABLE | Interest::WRITABLE;
