@@ -34,7 +34,11 @@ pub fn text(response: &Response, history: bool) -> String {
         Body::Error(failure) => return format!("{}\n", failure.message),
     };
     let gateway = &response.gateway;
-    let cards = if gateway.simulated { ", simulated cards (no voice)" } else { "" };
+    let cards = match (gateway.simulated, gateway.mixed) {
+        (true, false) => ", simulated cards (no voice)",
+        (true, true) => ", some cards simulated (no voice)",
+        (false, _) => "",
+    };
     format!("{} up {}{cards}, tollgate {}\n{body}", gateway.domain, age(gateway.uptime_s), gateway.version)
 }
 
@@ -483,7 +487,8 @@ mod tests {
     use tollgate::host::control::view::{ChangeRow, HistoryRow};
 
     fn respond(body: Body) -> Response {
-        let gateway = GatewayView { domain: "tgw.example.net".into(), version: "0.1.0".into(), simulated: true, uptime_s: 93_784 };
+        let gateway =
+            GatewayView { domain: "tgw.example.net".into(), version: "0.1.0".into(), simulated: true, mixed: false, uptime_s: 93_784 };
         Response { gateway, silent_cores: Vec::new(), body }
     }
 

@@ -243,8 +243,8 @@ register! {
         /// The ports the card puts into session descriptions, an even one for each connection. The default is the user range below
         /// what Linux hands out by itself (32768 and up).
         media_ports: PortRange = (PortRange { first: 16384, last: 32767 }) in (); restart
-        /// The codecs the card offers, best first. G.711 is what a trunk carries.
-        codecs: Vec<Codec> = (vec![Codec::Pcmu, Codec::Pcma]) in (1..=4, ()); restart
+        /// The codecs all cards offer, best first. G.711 is what a trunk carries; data calls need CLEARMODE (RFC 4040).
+        codecs: Vec<Codec> = (vec![Codec::Pcmu, Codec::Pcma]) in (1..=5, ()); restart
         /// How long a core works for each connection that is opened, beside what it needs anyhow: with it a gateway has a known capacity that
         /// tests of overload exceed. For tests only; 0: nothing.
         open_cost: Duration = (Duration::ZERO) in Duration::ZERO..=millis(100); restart
@@ -259,6 +259,13 @@ register! {
         media_ports: PortRange = (PortRange { first: 16384, last: 32767 }) in (); restart
         /// The DiffServ code point of pseudowires and RTP. 46 is expedited forwarding (RFC 4553 8, RFC 4594 4.1).
         dscp: u8 = 46 in 0..=63; restart
+        /// A connection whose far end has sent, and is to send (sendrecv or confrnce), and of which nothing has come for so long, neither RTP nor
+        /// RTCP, is deleted, and the agent told so (DLCX, reason 902). 0: never.
+        media_timeout: Duration = (Duration::ZERO) in Duration::ZERO..=seconds(3_600); restart
+        /// Whether a connection sends to where packets come from, and takes them from wherever the first one came, whatever the remote
+        /// description says: for far ends behind address translation. Else packets from elsewhere are dropped and counted, and only an agent
+        /// changes an address.
+        symmetric_rtp: bool = false in (); restart
     }
 
     /// A trunk span, or several of a kind. One table for each.

@@ -14,6 +14,7 @@ use crate::proto::endpoint::{Blobs, Endpoints, PoolLimits};
 use crate::proto::mgcp::event::Watches;
 use crate::proto::transaction::history::index_bytes;
 use crate::proto::trunk::Performance;
+use crate::proto::voice;
 
 /// Entries of the ring between two cores.
 pub const RING_ENTRIES: usize = 1024;
@@ -70,6 +71,8 @@ words! {
 pub struct Memory {
     /// Endpoints with their events and signals, and room for all their connections.
     pub endpoints: u64,
+    /// The media of channels on real cards. What the kernel keeps for RTP while connections are up comes on top.
+    pub media: u64,
     /// Descriptions, lists of events and digit maps of agents.
     pub texts: u64,
     /// Kept responses, rate x T-HIST x bytes, with their index.
@@ -84,7 +87,9 @@ pub struct Memory {
 
 impl Memory {
     fn total(self) -> u64 {
-        [self.endpoints, self.texts, self.history, self.frames, self.rings, self.sockets].into_iter().fold(0, u64::saturating_add)
+        [self.endpoints, self.media, self.texts, self.history, self.frames, self.rings, self.sockets]
+            .into_iter()
+            .fold(0, u64::saturating_add)
     }
 }
 
@@ -331,12 +336,23 @@ fn memory(config: &Config, core: &CorePlan, others: u64, history: &History) -> M
     let endpoints = Endpoints::memory(core.endpoints, &pools).saturating_add(Watches::memory(core.endpoints));
     let texts = Blobs::memory(core.text_blocks);
     let history = history.octets().saturating_add(index_bytes(history.responses()));
+    let media = media(config, core);
     match core.role {
-        Role::Both => Memory { endpoints, texts, history, frames: receive + waiting + send, rings, sockets },
-        Role::Transport => Memory { endpoints: 0, texts: 0, history: 0, frames: receive + send, rings, sockets },
-        Role::Shard => Memory { endpoints, texts, history, frames: waiting + send, rings, sockets: 0 },
+        Role::Both => Memory { endpoints, media, texts, history, frames: receive + waiting + send, rings, sockets },
+        Role::Transport => Memory { endpoints: 0, media: 0, texts: 0, history: 0, frames: receive + send, rings, sockets },
+        Role::Shard => Memory { endpoints, media, texts, history, frames: waiting + send, rings, sockets: 0 },
     }
 }
+
+/// The media of the channels that a core has on real cards, and the jitter buffers of their trunks.
+fn media(config: &Config, core: &CorePlan) -> u64 {
+    let settings = voice::Settings { connections: config.limits.connections_per_endpoint.into(), ..voice::Settings::default() };
+    let of = |line: &Line| u64::from(line.endpoints) * (voice::Ds0::bytes(&settings) + JITTER_BYTES);
+    core.lines.iter().filter(|line| line.is_real).map(of).sum()
+}
+
+/// A channel's part of the largest jitter buffer there is: 200 ms twice.
+const JITTER_BYTES: u64 = 2 * 200 * 8;
 
 /// The longest datagram a core can send, in octets: the largest response any agent takes behind a restart.
 pub fn send_slot_bytes(config: &Config) -> u32 {
@@ -458,7 +474,8 @@ impl fmt::Display for Plan {
         let sum = |part: fn(Memory) -> u64| mib(total.clone().fold(0, |sum, memory| sum.saturating_add(part(memory))));
         let (all, endpoints, texts, history) = (sum(Memory::total), sum(|m| m.endpoints), sum(|m| m.texts), sum(|m| m.history));
         let (frames, rings, sockets) = (sum(|m| m.frames), sum(|m| m.rings), sum(|m| m.sockets));
-        write!(f, "memory {all}: endpoints {endpoints}, texts of agents {texts}, history {history}, ")?;
+        let media = if total.clone().any(|m| m.media > 0) { format!("media {}, ", sum(|m| m.media)) } else { String::new() };
+        write!(f, "memory {all}: endpoints {endpoints}, {media}texts of agents {texts}, history {history}, ")?;
         writeln!(f, "frames {frames}, rings {rings}, socket buffers {sockets}")?;
         self.notes.iter().try_for_each(|note| writeln!(f, "note: {note}"))
     }
@@ -595,6 +612,20 @@ mod tests {
         let text = |core: usize| lines_text(&plan.cores[core].lines);
         assert_eq!((text(3), text(7)), ("ds/ds1-3 ds/ds3-1-9/ds1-3,17".into(), "ds/e1-7 ds/ds3-1-9/ds1-7,21".into()));
         assert_eq!(lines_text(&[]), "-");
+    }
+
+    #[test]
+    fn media_of_real_spans_is_in_the_memory() {
+        let real =
+            "\n[[span]]\nkind = \"t1\"\nunit = \"1-4\"\ncard = \"cesopsn\"\nlocal = \"127.0.0.1:50000\"\npeer = \"127.0.0.2:50100\"\n";
+        let text = crate::config::EMBEDDED.replacen("media_ports = \"16384-32767\"", "media_ports = \"14000-16383\"", 1);
+        let plan = |text: &str| plan(&Config::parse(text, "f").unwrap(), &facts(&[0; 4])).unwrap();
+        let (without, with) = (plan(&text), plan(&format!("{text}{real}")));
+        let media = |plan: &Plan| plan.cores.iter().map(|core| core.memory.media).sum::<u64>();
+        assert_eq!(media(&without), 0);
+        // 96 channels with four connections each, whose rings have 4096 octets.
+        assert!((96 * 5 * 4_096..96 * 60_000).contains(&media(&with)), "{}", media(&with));
+        assert!(with.to_string().contains("media ") && !without.to_string().contains("media "));
     }
 
     #[test]

@@ -201,8 +201,8 @@ fn check_media(raw: &Raw, findings: &mut Findings<'_>) {
         let problem = "must not overlap cards.sim.media_ports at the same address";
         findings.cross("cards.cesopsn.media_ports", &["cards.sim.media_ports", "cards.sim.media_address"], &ours, problem);
     }
-    if raw.sim.codecs.iter().any(|codec| !matches!(codec, Codec::Pcmu | Codec::Pcma)) {
-        let problem = "must be PCMU and PCMA at most with spans in pseudowires: they carry a voice, and no other is coded";
+    if raw.sim.codecs.iter().any(|codec| !matches!(codec, Codec::Pcmu | Codec::Pcma | Codec::Clearmode)) {
+        let problem = "must be PCMU, PCMA and CLEARMODE at most with spans in pseudowires: they carry a voice, and no other is coded";
         findings.cross("cards.sim.codecs", &[], &raw.sim.codecs, problem);
     }
 }

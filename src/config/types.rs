@@ -278,7 +278,7 @@ words! {
         A = "A",
     }
 
-    /// A codec of the simulated card, named as in SDP.
+    /// A codec that cards offer, named as in SDP.
     Codec {
         /// G.711 mu-law.
         Pcmu = "PCMU",
@@ -288,6 +288,8 @@ words! {
         G726 = "G726-32",
         /// G.729.
         G729 = "G729",
+        /// The octets of the channel as they are, for data (RFC 4040).
+        Clearmode = "CLEARMODE",
     }
 }
 

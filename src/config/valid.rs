@@ -165,6 +165,8 @@ pub struct Line {
     pub endpoints: u32,
     /// The H.248 gateway that has it; its core has the line then.
     pub gateway: Option<u8>,
+    /// Whether it is on a card that carries a voice.
+    pub is_real: bool,
 }
 
 /// T1 in a T3 (RFC 3896 2.1).
@@ -183,13 +185,13 @@ impl Span {
 
     /// The T1 or E1 it consists of.
     pub fn lines(&self) -> impl Iterator<Item = Line> + use<> {
-        let (name, kind, own) = (self.name(), self.kind, self.unit);
+        let (name, kind, own, is_real) = (self.name(), self.kind, self.unit, self.wire.is_some());
         let channels = if kind == SpanKind::E1 { 31 } else { 24 };
         let endpoints = channels - u32::from(self.common_channel);
         let units = if kind == SpanKind::T3 { 1..=T1_PER_T3 } else { own..=own };
         units.map(move |unit| {
             let name = if kind == SpanKind::T3 { format!("{name}/ds1-{unit}") } else { name.clone() };
-            Line { name, unit, endpoints, gateway: None }
+            Line { name, unit, endpoints, gateway: None, is_real }
         })
     }
 
@@ -223,9 +225,15 @@ mod tests {
     fn spans_have_the_names_and_channels_of_their_kind() {
         let t3 = span(SpanKind::T3, false);
         assert_eq!((t3.endpoints(), t3.lines().count()), (672, 28));
-        assert_eq!(t3.lines().last().unwrap(), Line { name: "ds/ds3-7/ds1-28".into(), unit: 28, endpoints: 24, gateway: None });
+        assert_eq!(
+            t3.lines().last().unwrap(),
+            Line { name: "ds/ds3-7/ds1-28".into(), unit: 28, endpoints: 24, gateway: None, is_real: false }
+        );
         let t1 = span(SpanKind::T1, true);
-        assert_eq!(t1.lines().collect::<Vec<_>>(), [Line { name: "ds/ds1-7".into(), unit: 7, endpoints: 23, gateway: None }]);
+        assert_eq!(
+            t1.lines().collect::<Vec<_>>(),
+            [Line { name: "ds/ds1-7".into(), unit: 7, endpoints: 23, gateway: None, is_real: false }]
+        );
         assert_eq!((span(SpanKind::E1, false).name().as_str(), span(SpanKind::E1, true).endpoints()), ("ds/e1-7", 30));
     }
 

@@ -81,7 +81,12 @@ fn started(config: &Config, gateway: &Gateway, transport: &str) -> String {
 fn ready(config: &Config, gateway: &Gateway, transport: &str, control: &Control) -> String {
     let plan = &gateway.cores.plan;
     let listen: Vec<_> = plan.listen.iter().map(ToString::to_string).collect();
-    let simulated = if config.spans.iter().any(|span| span.card == Card::Sim) { " on simulated cards (no voice)" } else { "" };
+    let count = config.spans.iter().filter(|span| span.card == Card::Sim).count();
+    let simulated = match count {
+        0 => "",
+        _ if count == config.spans.len() => " on simulated cards (no voice)",
+        _ => ", some on simulated cards (no voice)",
+    };
     let cores = gateway.cores.ports.len();
     let metrics = control.metrics().map_or(String::new(), |address| format!(", metrics http://{address}/metrics"));
     format!(

@@ -166,7 +166,8 @@ fn pseudowires(config: &Config, plan: &Plan, facilities: &[Facility], share: &Sh
         let endpoints = channels(span, coding.is_some());
         let law = if of_plan.law == Law::A { voice::Law::A } else { voice::Law::Mu };
         let connections = config.limits.connections_per_endpoint.into();
-        let voice = voice::Settings { law, connections, ..voice::Settings::default() };
+        let (time_out, symmetric) = (config.cesopsn.media_timeout, config.cesopsn.symmetric_rtp);
+        let voice = voice::Settings { law, connections, time_out, symmetric, ..voice::Settings::default() };
         let settings = DigroupSettings { circuit, facility: *facility, endpoints, coding, voice };
         carried.push(Carried { settings, range: span.endpoints, wire });
     }

@@ -181,6 +181,22 @@ mod tests {
         assert_eq!(ports.open(1, None), Some(47_120));
     }
 
+    /// G-LCO-05: the type of service octet that an agent asks for is on RTP and RTCP, the configured code point else.
+    #[test]
+    fn packets_are_marked_as_the_agent_asks() {
+        let mut ports = ports(47_140, 2);
+        let octets = |ports: &Ports, connection: usize| {
+            let pair = ports.open[connection].as_ref().unwrap();
+            [&pair.rtp, &pair.rtcp].map(|socket| socket2::SockRef::from(socket).tos_v4().unwrap())
+        };
+        ports.open(0, None).unwrap();
+        ports.open(1, Some(0x68)).unwrap();
+        assert_eq!((octets(&ports, 0), octets(&ports, 1)), ([46 << 2; 2], [0x68; 2]));
+        ports.mark(1, Some(0x20));
+        ports.mark(0, None);
+        assert_eq!((octets(&ports, 0), octets(&ports, 1)), ([46 << 2; 2], [0x20; 2]));
+    }
+
     #[test]
     fn packets_go_out_and_come_in_by_connection_and_kind() {
         let mut ports = ports(47_130, 2);

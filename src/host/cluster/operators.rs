@@ -56,6 +56,7 @@ impl Answers for Desk {
             domain: format!("central node {}", self.listen),
             version: env!("CARGO_PKG_VERSION").into(),
             simulated: false,
+            mixed: false,
             uptime_s: self.clock.now().since(self.started).as_secs(),
         }
     }

@@ -319,6 +319,7 @@ impl Gateway {
             domain: self.config().gateway.domain.clone(),
             version: env!("CARGO_PKG_VERSION").into(),
             simulated: self.simulated(),
+            mixed: self.simulated() && self.config().spans.iter().any(|span| span.card != config::Card::Sim),
             uptime_s: self.clock.now().since(self.started).as_secs(),
         }
     }

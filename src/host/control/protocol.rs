@@ -330,8 +330,11 @@ pub struct GatewayView {
     pub domain: String,
     /// Version of the program.
     pub version: String,
-    /// Whether its cards are simulated: no voice.
+    /// Whether it has simulated cards: no voice.
     pub simulated: bool,
+    /// Whether there are real ones besides.
+    #[serde(default)]
+    pub mixed: bool,
     /// Since its start, in seconds.
     pub uptime_s: u64,
 }

@@ -1,5 +1,6 @@
 //! One channel of a far end: what it sends, and what it makes of what comes.
 
+use super::pattern::{Errors, FREQUENCY, LEVEL, PEAK_0_DBM0, Pattern, RATE};
 use crate::proto::base::Time;
 use crate::proto::circuit::{Coding, Wire};
 use crate::proto::package::parameters::Digits;
@@ -21,14 +22,6 @@ pub enum Task {
     Pattern,
 }
 
-/// The frequency of the tone, in Hz: the usual one of line tests, which is no divisor of 8000.
-const FREQUENCY: f64 = 1004.0;
-/// Its level, in dBm0.
-const LEVEL: f64 = -10.0;
-/// The peak of a tone of 0 dBm0 in the linear form of G.711 (3.17 dBm0 is the largest, 8159 of 14 bits), in 16 bits.
-const PEAK_0_DBM0: f64 = 22_663.0;
-/// Octets in a second.
-const RATE: f64 = 8_000.0;
 /// What is measured at a time, in octets.
 const WINDOW: u32 = 8_000;
 /// A reaction of a switch to what the gateway shows.
@@ -263,69 +256,6 @@ impl Meter {
         let tone = dbm0(2.0 * self.cosine.hypot(self.sine) / count);
         let loudest = self.loudest.map_or(level, |before| before.max(level));
         *self = Meter { windows: self.windows + 1, latest: Some((level, tone)), loudest: Some(loudest), ..Meter::default() };
-    }
-}
-
-/// A pattern of 2^15-1 bits (ITU-T O.150: x^15 + x^14 + 1), not inverted.
-#[derive(Clone, Copy)]
-struct Pattern {
-    register: u16,
-}
-
-impl Pattern {
-    fn new() -> Pattern {
-        Pattern { register: 0x7FFF }
-    }
-
-    /// The next eight bits, the first one sent highest.
-    fn next(&mut self) -> u8 {
-        let mut octet = 0;
-        for _ in 0..8 {
-            let bit = (self.register >> 14 ^ self.register >> 13) & 1;
-            self.register = (self.register << 1 | bit) & 0x7FFF;
-            octet = octet << 1 | bit as u8;
-        }
-        octet
-    }
-}
-
-/// The errors of a pattern that comes.
-#[derive(Default)]
-struct Errors {
-    /// The octets before: two of them say all that follow.
-    seen: [u8; 2],
-    count: u8,
-    expected: Option<Pattern>,
-    bad_in_row: u8,
-    compared: u64,
-    bits: u64,
-    resyncs: u64,
-}
-
-/// So many octets in a row with errors are another place of the pattern.
-const LOST_AFTER: u8 = 4;
-
-impl Errors {
-    fn take(&mut self, octet: u8) {
-        let Some(expected) = &mut self.expected else {
-            self.seen = [self.seen[1], octet];
-            self.count = (self.count + 1).min(2);
-            let register = u16::from_be_bytes(self.seen) & 0x7FFF;
-            // All zeros or all ones are silence, not the pattern.
-            if self.count == 2 && register != 0 && self.seen[0] != self.seen[1] {
-                self.expected = Some(Pattern { register });
-            }
-            return;
-        };
-        let wrong = (expected.next() ^ octet).count_ones();
-        self.bad_in_row = if wrong == 0 { 0 } else { self.bad_in_row + 1 };
-        if self.bad_in_row < LOST_AFTER {
-            self.compared += 1;
-            self.bits += u64::from(wrong);
-            return;
-        }
-        (self.expected, self.count, self.bad_in_row) = (None, 0, 0);
-        self.resyncs += u64::from(self.compared > 100);
     }
 }
 

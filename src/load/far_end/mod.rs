@@ -2,18 +2,18 @@
 //! it has the trunk's clock, sends tones, patterns and CAS bits on its channels, and measures what comes back.
 
 mod channel;
+pub(super) mod pattern;
+pub(super) mod trunk;
 
 use self::channel::{Channel, Part, Task};
-use crate::host::card::wire::{Paced, WireSocket};
+use self::trunk::{Trunk, TrunkSettings};
 use crate::host::clock::{Clock, WallClock};
-use crate::host::transport::burst::Burst;
 use crate::proto::base::Time;
-use crate::proto::circuit::{Channels, Circuit, CircuitSettings, Coding};
+use crate::proto::circuit::{Channels, Coding};
 use crate::proto::package::parameters::Digits;
-use crate::proto::pseudowire::{Layout, RtpSettings, State, Structure};
 use crate::proto::trunk::DigitKind;
 use crate::proto::voice::Law;
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use std::io::Write;
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -105,11 +105,6 @@ impl FromStr for Dialled {
 
 /// The longest run: more is a slip of the pen.
 const DURATION_MAX: f64 = 7.0 * 86_400.0;
-/// Packets are not fragmented and sent as media is (SAT-17).
-const DSCP: u8 = 46;
-/// A turn plays so many periods at the most; there is nothing else to do.
-const BUDGET: usize = 1000;
-
 /// Plays it and prints what came.
 ///
 /// # Errors
@@ -118,61 +113,37 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     if !(0.1..=DURATION_MAX).contains(&args.duration) || !(0.0..=100.0).contains(&args.loss) || args.ppm.abs() > 1_000.0 {
         bail!("--duration 0.1 to {DURATION_MAX}, --loss 0 to 100, --ppm -1000 to 1000");
     }
-    let layout = layout(args)?;
-    let socket = WireSocket::bind(args.listen, args.peer, DSCP)?;
     let clock = Clock::new();
-    let settings = CircuitSettings {
-        layout,
+    let settings = TrunkSettings {
+        listen: args.listen,
+        peer: args.peer,
+        layout: trunk::layout(args.e1, args.cas, args.frames, args.rtp).context("--frames or --rtp")?,
+        e1: args.e1,
         jitter: Duration::from_millis(args.jitter),
-        jitter_max: Duration::from_millis((args.jitter * 10).min(200)),
-        own_clock: true,
-        idle: if args.e1 { 0xD5 } else { 0xFF },
-        sequence: 0,
+        ppm: args.ppm,
+        loss: args.loss / 100.0,
     };
-    let trunk = TrunkClock { rate: 1.0 + args.ppm * 1e-6 };
-    let circuit = Circuit::new(trunk.of(clock.now()), &settings).map_err(|problem| anyhow!(problem))?;
-    let mut far =
-        FarEnd { circuit, channels: Bank { list: channels(args, &layout)?, now: Time::ZERO, end: end(args, &trunk, &clock) }, trunk };
-    let mut burst = Burst::new(layout.packet_octets() + 1);
+    let mut trunk = Trunk::new(&clock, &settings, Bank { list: channels(args)?, now: Time::ZERO, end: Time::NEVER })?;
+    let end = trunk.time(clock.now()) + Duration::from_secs_f64(args.duration);
+    trunk.bank_mut().end = end;
     let mut wall = WallClock::new(&clock);
-    let loss = Loss { share: args.loss / 100.0, sum: 0.0 };
-    let mut way = Lossy { far: &mut far, loss };
-    while way.far.channels.now < way.far.channels.end {
+    while trunk.bank().now < end {
         let now = clock.now();
         wall.refresh(now);
-        socket.work(now, &mut way, &mut burst, &wall, &mut { BUDGET });
-        std::thread::park_timeout(way.due().since(clock.now()));
+        trunk.work(now, &wall);
+        std::thread::park_timeout(trunk.due().since(clock.now()));
     }
-    let report = far.report(args);
+    let report = report(&trunk, args);
     let mut out = std::io::stdout();
     if args.json { writeln!(out, "{report}") } else { write!(out, "{}", text(&report)) }.context("standard output")?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn end(args: &Args, trunk: &TrunkClock, clock: &Clock) -> Time {
-    trunk.of(clock.now()) + Duration::from_secs_f64(args.duration)
-}
-
-fn layout(args: &Args) -> Result<Layout> {
-    let structure = match (args.e1, args.cas) {
-        (false, false) => Structure::Frames { channels: 24, frames: args.frames.unwrap_or(8).into() },
-        (true, false) => Structure::Frames { channels: 31, frames: args.frames.unwrap_or(8).into() },
-        (false, true) => Structure::Signalled { channels: 24, multiframe: 24, frames: args.frames.unwrap_or(24) },
-        (true, true) => Structure::Signalled { channels: 30, multiframe: 16, frames: args.frames.unwrap_or(16) },
-    };
-    let rtp = args.rtp.map(|payload_type| RtpSettings { payload_type, ssrc: None });
-    Layout::new(structure, rtp).map_err(|problem| anyhow!("--frames or --rtp: {problem}"))
-}
-
-/// The channels by their numbers on the trunk: with CAS an E1 has no channel 16.
-fn channels(args: &Args, layout: &Layout) -> Result<Vec<Channel>> {
+/// The channels by their numbers on the trunk.
+fn channels(args: &Args) -> Result<Vec<Channel>> {
     let law = if args.e1 { Law::A } else { Law::Mu };
     let coding = args.cas.then_some(if args.e1 { Coding::EarAndMouthE1 } else { Coding::EarAndMouth });
-    let count = match layout.structure() {
-        Structure::Frames { channels, .. } | Structure::Signalled { channels, .. } => channels,
-        Structure::Bits(_) => 0,
-    };
-    let numbers: Vec<u8> = (1..=31).filter(|number| !(args.e1 && args.cas && *number == 16)).take(count.into()).collect();
+    let numbers = trunk::channel_numbers(args.e1, args.cas);
     let dialled = args.dtmf.iter().chain(&args.mf).map(|dialled| &dialled.channel);
     for wanted in [&args.tone, &args.loops, &args.pattern, &args.seize].into_iter().flatten().chain(dialled) {
         if !numbers.contains(wanted) {
@@ -194,30 +165,6 @@ fn channels(args: &Args, layout: &Layout) -> Result<Vec<Channel>> {
             Channel::new(&Part { number, law, task, coding, seizes: args.seize.contains(&number), answers: args.answer, digits, hears })
         })
         .collect())
-}
-
-/// The trunk's clock beside that of the machine.
-#[derive(Clone, Copy)]
-struct TrunkClock {
-    rate: f64,
-}
-
-impl TrunkClock {
-    fn of(self, time: Time) -> Time {
-        Time((time.0 as f64 * self.rate) as u64)
-    }
-
-    fn back(self, time: Time) -> Time {
-        // Rounded up, so that what is due then is due by the trunk's clock as well.
-        Time((time.0 as f64 / self.rate).ceil() as u64 + 1)
-    }
-}
-
-/// The T1 or E1.
-struct FarEnd {
-    circuit: Circuit,
-    channels: Bank,
-    trunk: TrunkClock,
 }
 
 /// Its channels.
@@ -245,65 +192,17 @@ impl Channels for Bank {
     }
 }
 
-/// Packets lost on purpose, evenly.
-struct Loss {
-    share: f64,
-    sum: f64,
-}
-
-/// The far end, and the way from it.
-struct Lossy<'a> {
-    far: &'a mut FarEnd,
-    loss: Loss,
-}
-
-impl Paced for Lossy<'_> {
-    fn due(&self) -> Time {
-        self.far.trunk.back(self.far.circuit.due())
-    }
-
-    fn catch_up(&mut self, now: Time) {
-        self.far.circuit.catch_up(self.far.trunk.of(now));
-    }
-
-    fn receive(&mut self, arrival: Time, octets: &[u8]) {
-        self.far.circuit.receive(self.far.trunk.of(arrival), octets);
-    }
-
-    fn note_stray(&mut self) {
-        self.far.circuit.note_stray();
-    }
-
-    fn play(&mut self) -> Option<&[u8]> {
-        let FarEnd { circuit, channels, .. } = &mut *self.far;
-        channels.now = circuit.due();
-        self.loss.sum += self.loss.share;
-        let is_lost = self.loss.sum >= 1.0;
-        self.loss.sum -= f64::from(u8::from(is_lost));
-        let packet = circuit.play(channels);
-        (!is_lost).then_some(packet)
+impl trunk::Bank for Bank {
+    fn begin(&mut self, trunk: Time, _: Time) {
+        self.now = trunk;
     }
 }
 
-impl FarEnd {
-    fn report(&self, args: &Args) -> serde_json::Value {
-        let view = self.circuit.view();
-        let counts = view.counts;
-        let asked = |channel: &&Channel| channel.is_worth_telling() || args.cas;
-        serde_json::json!({
-            "state": match view.state { State::Filling => "filling", State::Normal => "normal", State::PacketLoss => "packet-loss" },
-            "alarms": { "packet_loss": view.alarms.packet_loss, "ais": view.alarms.ais, "rai": view.alarms.rai },
-            "received": counts.received,
-            "sent": counts.sent,
-            "lost": counts.buffer.lost,
-            "late": counts.buffer.late,
-            "strays": counts.strays,
-            "malformed": counts.malformed,
-            "remote_losses": counts.remote_losses,
-            "slips": counts.slips,
-            "channels": self.channels.list.iter().filter(asked).map(Channel::report).collect::<Vec<_>>(),
-        })
-    }
+fn report(trunk: &Trunk<Bank>, args: &Args) -> serde_json::Value {
+    let mut report = trunk.report();
+    let asked = |channel: &&Channel| channel.is_worth_telling() || args.cas;
+    report["channels"] = trunk.bank().list.iter().filter(asked).map(Channel::report).collect();
+    report
 }
 
 /// The report for people.

@@ -191,6 +191,8 @@ counters! {
     OwnLost = "own_lost",
     /// Commands of ours that could not be sent for want of room.
     OwnFull = "own_full",
+    /// Connections deleted because nothing came from their far ends for `cards.cesopsn.media_timeout`.
+    MediaTimedOut = "media_timed_out",
     /// Reports that a command of ours could not be delivered; its next copy goes to another address, if there is one.
     UnreachableBelieved = "unreachable_believed",
     /// Reports that something could not be delivered which is no outstanding command of ours; ignored.

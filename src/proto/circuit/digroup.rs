@@ -3,10 +3,13 @@
 use super::sounds;
 use super::{Channels, Circuit, CircuitSettings, Coding, Wire};
 use crate::proto::base::{EndpointIndex, Time};
-use crate::proto::trunk::{Alarms, CircuitView, Defect, DigitKind, Facility, Indication, LineInput, LineOrder, Media, MediaReport, Sounds};
+use crate::proto::trunk::{
+    Alarms, CircuitView, Defect, DigitKind, Facility, Indication, LineInput, LineOrder, Media, MediaReport, Sounds, Violations,
+};
 use crate::proto::voice::{self, Ds0, Kind};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 /// What a digroup is made of.
 #[derive(Clone, Debug)]
@@ -34,7 +37,12 @@ pub struct Digroup {
     slots: Box<[Slot]>,
     /// The alarms that were indicated.
     told: Alarms,
+    /// The slips that were indicated, and when to look again.
+    slips: (u64, Time),
 }
+
+/// What was counted is indicated so often.
+const TELL: Duration = Duration::from_millis(500);
 
 /// One channel.
 #[derive(Debug)]
@@ -60,6 +68,7 @@ impl Digroup {
             circuit: Circuit::new(now, &settings.circuit)?,
             slots: settings.endpoints.iter().map(slot).collect(),
             told: Alarms::default(),
+            slips: (0, now),
         })
     }
 
@@ -118,8 +127,17 @@ impl Digroup {
 
     /// Plays one period: what it has to say goes to `out`, packets of connections to `packets`; the packet to send is given.
     pub fn play(&mut self, out: &mut VecDeque<Indication>, packets: PacketsOut<'_>) -> &[u8] {
-        let Digroup { facility, circuit, slots, told, .. } = self;
+        let Digroup { facility, circuit, slots, told, slips } = self;
         let now = circuit.due();
+        if now >= slips.1 {
+            let counted = circuit.view().counts.slips;
+            let new = counted.saturating_sub(slips.0);
+            *slips = (counted, now + TELL);
+            if new > 0 {
+                let violations = Violations { slips: u32::try_from(new).unwrap_or(u32::MAX), ..Violations::default() };
+                out.push_back(Indication::Violations { facility: *facility, violations });
+            }
+        }
         let before = circuit.alarms();
         for (defect, is, was) in [
             (Defect::PacketLoss, before.packet_loss, &mut told.packet_loss),
@@ -182,9 +200,10 @@ impl Period<'_> {
 }
 
 impl Channels for Period<'_> {
-    fn exchange(&mut self, channel: u8, came: &[u8], _: bool, send: &mut [u8]) {
+    fn exchange(&mut self, channel: u8, came: &[u8], filler: bool, send: &mut [u8]) {
         let Some(Slot { endpoint: Some(endpoint), media: Some(ds0), .. }) = self.slots.get_mut(usize::from(channel)) else { return };
         send.copy_from_slice(came);
+        ds0.mend(send, filler);
         ds0.exchange(self.now, send, &mut |connection, to, kind, octets| (self.packets)(connection, to, kind, octets));
         while let Some(event) = ds0.poll() {
             if let Some(indication) = sounds::indication(self.now, *endpoint, event, ds0) {
@@ -199,5 +218,90 @@ impl Channels for Period<'_> {
 
     fn give_bits(&mut self, channel: u8) -> u8 {
         self.with_wire(channel, |wire, now, out| wire.give(now, out)).unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proto::base::Mode;
+    use crate::proto::pseudowire::{Layout, Structure};
+    use crate::proto::trunk::{self, Payloads, SpanIndex};
+    use crate::proto::voice::Law;
+
+    /// A T1 of its own clock with a call on its first channel.
+    fn digroup(sent: (trunk::Coding, u8)) -> Digroup {
+        let layout = Layout::new(Structure::Frames { channels: 24, frames: 8 }, None).unwrap();
+        let (jitter, jitter_max) = (Duration::from_millis(3), Duration::from_millis(20));
+        let circuit = CircuitSettings { layout, jitter, jitter_max, own_clock: true, idle: 0xFF, sequence: 0 };
+        let endpoints = (0..24).map(|n| Some(EndpointIndex(n))).collect();
+        let facility = Facility::Span(SpanIndex(0));
+        let settings = DigroupSettings { circuit, facility, endpoints, coding: None, voice: voice::Settings::default() };
+        let mut digroup = Digroup::new(Time::ZERO, &settings).unwrap();
+        let payloads = Payloads { sent: Some(sent), received: [Some(0), None, Some(103)], ..Payloads::default() };
+        let remote = Some(([192, 0, 2, 1], 6_000).into());
+        let media = Media { mode: Mode::SendRecv, packet_bytes: 80, period_ms: 10, remote, payloads, ..Media::default() };
+        assert!(digroup.open(Time::ZERO, EndpointIndex(0), 0, &media, 1));
+        digroup
+    }
+
+    /// Plays so many periods with a loud tone from the trunk, of which the packets `lost` says are; the RTP octets.
+    fn rtp(digroup: &mut Digroup, periods: u16, lost: impl Fn(u16) -> bool) -> Vec<u8> {
+        let (mut out, mut octets) = (VecDeque::new(), Vec::new());
+        for period in 0..periods {
+            let mut packet = vec![0, 0, 0, 0];
+            packet[2..].copy_from_slice(&period.to_be_bytes());
+            let tone = |frame: u16| (f64::from(period * 8 + frame) * 0.785).sin() * 8_000.0;
+            packet.extend((0..192).map(|place| Law::Mu.encode(tone(place / 24) as i32)));
+            let due = digroup.due();
+            if !lost(period) {
+                digroup.receive(due, &packet);
+            }
+            digroup.play(&mut out, &mut |_, _, kind, packet| {
+                if kind == Kind::Rtp {
+                    octets.extend_from_slice(&packet[12..]);
+                }
+            });
+        }
+        octets
+    }
+
+    fn quiet(octets: &[u8]) -> usize {
+        octets.chunks(8).filter(|octets| octets.iter().all(|octet| Law::Mu.decode(*octet).abs() < 500)).count()
+    }
+
+    /// A lost packet of the trunk is a voice that goes on, not a hole; of data it is left idle, for nobody may make data up.
+    #[test]
+    fn a_lost_packet_of_the_trunk_is_no_hole_in_a_voice() {
+        let lost = |period: u16| period % 50 == 40;
+        let mut voice = digroup((trunk::Coding::Mu, 0));
+        let octets = rtp(&mut voice, 500, lost);
+        assert!(octets.len() > 3_900 && quiet(&octets[400..]) == 0, "{}", quiet(&octets[400..]));
+        assert!(voice.media(EndpointIndex(0)).unwrap().counted().mended >= 9 * 8);
+        let mut data = digroup((trunk::Coding::Clear, 103));
+        let octets = rtp(&mut data, 500, lost);
+        assert!((9..=11).contains(&quiet(&octets[400..])), "{}", quiet(&octets[400..]));
+    }
+
+    /// What a machine that stood still left out is counted as slips, and told of (T1P-05).
+    #[test]
+    fn slips_are_indicated() {
+        let mut digroup = digroup((trunk::Coding::Mu, 0));
+        let mut out = VecDeque::new();
+        let slips = |digroup: &mut Digroup, out: &mut VecDeque<Indication>| {
+            for _ in 0..600 {
+                digroup.play(out, &mut |_, _, _, _| {});
+            }
+            let told = out.drain(..).filter_map(|told| match told {
+                Indication::Violations { violations, .. } => Some(violations.slips),
+                _ => None,
+            });
+            told.sum::<u32>()
+        };
+        assert_eq!(slips(&mut digroup, &mut out), 0);
+        let later = digroup.due() + Duration::from_millis(400);
+        assert!(digroup.catch_up(later));
+        assert_eq!(slips(&mut digroup, &mut out), 400);
+        assert_eq!(slips(&mut digroup, &mut out), 0);
     }
 }

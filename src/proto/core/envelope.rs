@@ -7,7 +7,7 @@ use crate::proto::cac::share::{ToBank, ToHolder};
 use crate::proto::endpoint::{ConnectionId, Service};
 use crate::proto::mgcp::bulk::{Part, StateTypes};
 use crate::proto::mgcp::{Created, Refused, Restart};
-use crate::proto::trunk::{Defect, Facility, MediaAddress, SpanIndex};
+use crate::proto::trunk::{Defect, Facility, MediaAddress, SpanIndex, Violations};
 use std::net::{IpAddr, SocketAddr};
 
 /// One protocol message inside a received frame.
@@ -248,6 +248,13 @@ pub enum Envelope {
         on: bool,
         /// Without integration.
         at_once: bool,
+    },
+    /// To the lead core: what a framer counted.
+    Violations {
+        /// Where.
+        facility: Facility,
+        /// What.
+        violations: Violations,
     },
     /// From the lead core: the agent named another notified entity for these endpoints in its answer to a restart.
     NotifiedEntity {

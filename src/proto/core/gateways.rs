@@ -90,6 +90,9 @@ impl Core {
             while let Some((facility, defect, present, at_once)) = self.gateways.get_mut(place).and_then(Gateway::take_defect) {
                 self.note_defect(facility, defect, present, at_once);
             }
+            while let Some((facility, violations)) = self.gateways.get_mut(place).and_then(Gateway::take_violations) {
+                self.note_violations(facility, &violations);
+            }
         }
         self.note_gateways();
     }

@@ -17,7 +17,7 @@ use crate::proto::mgcp::{self, Restart};
 use crate::proto::plan::{Plan, Settings};
 use crate::proto::restart::{self, Action, Activity, AnnouncementState, AnnouncementView, BlockHow, Coordinator, Event, Handle, Outcome};
 use crate::proto::transaction::outgoing;
-use crate::proto::trunk::{Defect, Facility, IntegrationTimes, Selection, SpanIndex};
+use crate::proto::trunk::{Defect, Facility, IntegrationTimes, Selection, SpanIndex, Violations};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -464,6 +464,10 @@ impl Core {
         skip_integration: bool,
     ) {
         self.lead_event(turn.now, Event::Defect { facility, defect, on, skip_integration });
+    }
+
+    pub(super) fn lead_violations<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, facility: Facility, violations: Violations) {
+        self.lead_event(turn.now, Event::Violations { facility, violations });
     }
 
     /// Connections were lost on a span.

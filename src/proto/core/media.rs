@@ -20,6 +20,9 @@ use crate::proto::mgcp::{self, CreatePlan, Created, Outcome, Refused};
 use crate::proto::transaction::history;
 use crate::proto::trunk::{Indication, MediaAddress};
 
+/// Reason code: loss of lower layer connectivity (RFC 3435 2.5).
+const LOWER_LAYER_LOST: u16 = 902;
+
 /// Which commands under way on an endpoint a deletion covers.
 #[derive(Clone, Copy)]
 pub(super) enum Covered {
@@ -202,12 +205,27 @@ impl Core {
             Indication::Event { endpoint, connection, event, parameters } => {
                 self.event_seen(turn, endpoint, connection, event, parameters);
             }
+            Indication::MediaLost { endpoint, connection } => self.media_lost(turn.now, endpoint, connection),
+            Indication::Violations { facility, violations } => self.note_violations(facility, &violations),
             Indication::SignalEnded { endpoint, connection, signal, failed } => {
                 self.signal_ended(turn.now, endpoint, connection, signal, failed);
             }
             // The signalling of the channels is in front of the card, and takes these.
             Indication::Line { .. } => self.counters.add(Counter::CardStray),
         }
+    }
+
+    /// The far end of a connection is silent for too long: the connection is deleted, and the agent told (RFC 3435 2.3.8).
+    fn media_lost(&mut self, now: Time, endpoint: EndpointIndex, slot: ConnectionSlot) {
+        let connection = self.calls.endpoints.connections.get(slot).copied();
+        let Some(connection) = connection.filter(|connection| connection.endpoint == endpoint && !connection.pending) else {
+            return self.counters.add(Counter::CardStray);
+        };
+        let report = delete::disconnect(&mut self.calls, now, slot);
+        self.counters.add(Counter::MediaTimedOut);
+        self.send_delete(now, &connection, &report, LOWER_LAYER_LOST, |_| true);
+        self.note_idle(endpoint);
+        self.note_calls();
     }
 
     fn media_opened<F: Frames, O: Outside>(

@@ -432,6 +432,7 @@ impl Core {
             Envelope::Idle { range } => self.lead_idle(turn, range),
             Envelope::Lost { span, count, reason } => self.lead_lost(span, count, reason),
             Envelope::Defect { facility, defect, on, at_once } => self.lead_defect(turn, facility, defect, on, at_once),
+            Envelope::Violations { facility, violations } => self.lead_violations(turn, facility, violations),
             Envelope::NotifiedEntity { pattern, agent, port } => self.order(turn, Order::NotifiedEntity { pattern, agent, port }),
             Envelope::ToBank(message) => self.handle_to_bank(turn.now, from, message),
             Envelope::ToHolder(message) => self.handle_to_holder(turn, message),

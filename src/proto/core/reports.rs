@@ -10,7 +10,7 @@ use super::{Core, UNSENT_RETRY};
 use crate::proto::aggregate::EndpointSet;
 use crate::proto::base::{AgentId, EndpointIndex, EndpointRange};
 use crate::proto::endpoint::{EntityId, RestartMethod};
-use crate::proto::trunk::{Defect, Facility, SpanIndex};
+use crate::proto::trunk::{Defect, Facility, SpanIndex, Violations};
 use std::collections::BTreeMap;
 
 /// What is to be reported.
@@ -25,6 +25,8 @@ pub(super) struct Reports {
     lost: BTreeMap<(SpanIndex, u16), u32>,
     /// What cards saw last: come or gone, and whether it counts at once.
     defects: BTreeMap<(Facility, Defect), (bool, bool)>,
+    /// What framers counted.
+    violations: BTreeMap<Facility, Violations>,
     /// The number of calls changed while the gateway drains.
     calls: bool,
     /// So many service states are to be confirmed.
@@ -60,6 +62,7 @@ impl Reports {
             entities: none,
             lost: BTreeMap::new(),
             defects: BTreeMap::new(),
+            violations: BTreeMap::new(),
             calls: false,
             settled: None,
         }
@@ -75,7 +78,7 @@ impl Reports {
 
     fn is_empty(&self) -> bool {
         let endpoints = self.idle.is_empty() && self.unanswered.is_empty() && self.entities.is_empty();
-        endpoints && self.lost.is_empty() && self.defects.is_empty() && !self.calls && self.settled.is_none()
+        endpoints && self.lost.is_empty() && self.defects.is_empty() && self.violations.is_empty() && !self.calls && self.settled.is_none()
     }
 }
 
@@ -122,6 +125,11 @@ impl Core {
         self.reports.defects.insert((facility, defect), (on, at_once));
     }
 
+    /// A card of this core counted what a framer saw.
+    pub(super) fn note_violations(&mut self, facility: Facility, violations: &Violations) {
+        self.reports.violations.entry(facility).or_default().add(violations);
+    }
+
     /// Sends what there is room for, a slice of it at most. True: something was sent to this core itself.
     pub(super) fn send_reports<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>) -> bool {
         if self.reports.is_empty() {
@@ -140,6 +148,10 @@ impl Core {
         while let Some((&(facility, defect), &(on, at_once))) = self.reports.defects.first_key_value() {
             self.report(turn, left, Envelope::Defect { facility, defect, on, at_once })?;
             self.reports.defects.pop_first();
+        }
+        while let Some((&facility, &violations)) = self.reports.violations.first_key_value() {
+            self.report(turn, left, Envelope::Violations { facility, violations })?;
+            self.reports.violations.pop_first();
         }
         while let Some((&(span, reason), &count)) = self.reports.lost.first_key_value() {
             self.report(turn, left, Envelope::Lost { span, count, reason })?;

@@ -43,7 +43,7 @@ use crate::proto::transaction::history::CONFIRM_BUDGET;
 use crate::proto::transaction::outgoing::{Due, Limits, Outstanding};
 use crate::proto::transaction::requester::{Reply, Requester};
 use crate::proto::transaction::responder::{self, Responder, Sender};
-use crate::proto::trunk::{Card, Defect, Facility, Indication};
+use crate::proto::trunk::{Card, Defect, Facility, Indication, Violations};
 use association::{Association, Purpose};
 use event::Watches;
 use media::RootTimes;
@@ -91,6 +91,8 @@ pub struct Gateway {
     draining: bool,
     /// What the card says of its lines, for the coordinator of the process; bounded by what the card keeps.
     defects: VecDeque<(Facility, Defect, bool, bool)>,
+    /// What framers counted, for the same.
+    violations: VecDeque<(Facility, Violations)>,
     /// Physical terminations that left their contexts, until they are looked at.
     freed: VecDeque<EndpointIndex>,
     /// Braces of the message in hand; taken while it is read.
@@ -202,6 +204,7 @@ impl Gateway {
             overload: Overload::new(),
             draining: false,
             defects: VecDeque::new(),
+            violations: VecDeque::new(),
             freed: VecDeque::with_capacity(matches.capacity()),
             shape: Some(Box::default()),
             reply: Some(vec![0; usize::from(own.max_message)].into()),
@@ -474,6 +477,8 @@ impl Gateway {
             Indication::Event { endpoint, connection, event, parameters } => {
                 self.card_event(now, (endpoint, connection), event, parameters);
             }
+            Indication::MediaLost { .. } => self.counters.add(Counter::MediaTimedOut),
+            Indication::Violations { facility, violations } => self.violations.push_back((facility, violations)),
             Indication::SignalEnded { endpoint, signal, failed, .. } => self.signal_ended(now, endpoint, signal, failed),
             Indication::Line { .. } => self.counters.add(Counter::CardStray),
         }
@@ -482,6 +487,11 @@ impl Gateway {
     /// A defect that began or ended: where, which, whether it is present, and whether at once.
     pub fn take_defect(&mut self) -> Option<(Facility, Defect, bool, bool)> {
         self.defects.pop_front()
+    }
+
+    /// What a framer counted, and where.
+    pub fn take_violations(&mut self) -> Option<(Facility, Violations)> {
+        self.violations.pop_front()
     }
 
     /// When to call [`Gateway::handle_time`] at the latest.

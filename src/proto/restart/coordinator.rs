@@ -205,6 +205,7 @@ impl Coordinator {
                     self.jobs.push_back(Job::over(What::Look, endpoints));
                 }
             }
+            Event::Violations { facility, violations } => self.facilities.count(now, facility, &violations),
             Event::Block { selection, how } => self.block(now, selection, how),
             Event::Unblock { selection } => self.jobs.push_back(Job::over_selection(What::Unblock, selection)),
             Event::Drain => self.set_draining(now, true),

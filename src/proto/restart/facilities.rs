@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::service::Reason;
 use crate::proto::base::{EndpointRange, Time};
 use crate::proto::trunk::performance::{Performance, Signal};
-use crate::proto::trunk::{Defect, Facility, FacilityKind, Failure, IntegrationTimes, Monitor, SpanIndex, T3Index, Topology};
+use crate::proto::trunk::{Defect, Facility, FacilityKind, Failure, IntegrationTimes, Monitor, SpanIndex, T3Index, Topology, Violations};
 
 /// Monitors and failures of the T3s, then of the spans.
 pub(super) struct Facilities {
@@ -119,6 +119,14 @@ impl Facilities {
         Some((&state.monitor, &state.performance))
     }
 
+    /// A framer of the facility counted this.
+    pub(super) fn count(&mut self, now: Time, facility: Facility, violations: &Violations) {
+        let place = self.place(facility);
+        if let Some(state) = self.monitors.get_mut(place) {
+            state.performance.count(now, violations);
+        }
+    }
+
     fn place(&self, facility: Facility) -> usize {
         match facility {
             Facility::T3(t3) => usize::from(t3.0),
@@ -202,5 +210,18 @@ mod tests {
         assert_eq!(unavailable(dead), 50);
         assert!(topology.t3_spans(T3Index(0)).all(|span| unavailable(Facility::Span(SpanIndex(span))) == 50));
         assert!(topology.t3_spans(T3Index(1)).all(|span| unavailable(Facility::Span(SpanIndex(span))) == 0));
+    }
+
+    /// T1P-05: a second with slips is a CSS and an ES, whatever their number.
+    #[test]
+    fn slips_that_a_framer_counted_are_seconds_with_controlled_slips() {
+        let topology = Topology::new(&[FacilityPlan { kind: FacilityKind::T1, unit: 1, common_channel: false }]).unwrap();
+        let mut facilities = Facilities::new(Time::ZERO, &topology);
+        let span = Facility::Span(SpanIndex(0));
+        for ms in [500, 600, 3_000, 7_900] {
+            facilities.count(Time::from_millis(ms), span, &Violations { slips: 3, ..Violations::default() });
+        }
+        let counted = facilities.performance(Time::from_millis(40_000), span).unwrap().1.history().current().0;
+        assert_eq!((counted.css, counted.es, counted.ses, counted.uas), (3, 3, 0, 0));
     }
 }

@@ -35,7 +35,7 @@ use std::time::Duration;
 use crate::proto::aggregate::{Forms, Pattern};
 use crate::proto::base::{CoreId, EndpointIndex, EndpointRange, Time};
 use crate::proto::endpoint::RestartMethod;
-use crate::proto::trunk::{Defect, Facility, IntegrationTimes, Selection, Topology};
+use crate::proto::trunk::{Defect, Facility, IntegrationTimes, Selection, Topology, Violations};
 
 pub use coordinator::Coordinator;
 pub use ledger::Handle;
@@ -107,6 +107,13 @@ pub enum Event {
         on: bool,
         /// It counts at once.
         skip_integration: bool,
+    },
+    /// A card counted what a framer saw.
+    Violations {
+        /// Where.
+        facility: Facility,
+        /// What.
+        violations: Violations,
     },
     /// An operator takes endpoints out of service.
     Block {

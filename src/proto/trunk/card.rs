@@ -4,7 +4,7 @@
 //! the line. Every order may be answered at once or later by an [`Indication`]; a connection is named by the slot of its core.
 
 use super::circuit_view::CircuitView;
-use super::{Defect, Facility, Sounds};
+use super::{Defect, Facility, Sounds, Violations};
 use crate::proto::base::{EndpointIndex, Mode, Time};
 use crate::proto::package::EventId;
 use crate::proto::package::parameters::Digits;
@@ -227,6 +227,20 @@ pub enum Indication {
         event: EventId,
         /// Its parameters as a report writes them.
         parameters: EventText,
+    },
+    /// Nothing has come from the far end of a connection for as long as is configured.
+    MediaLost {
+        /// Where.
+        endpoint: EndpointIndex,
+        /// On which of its connections.
+        connection: u32,
+    },
+    /// What a framer has counted since it told last.
+    Violations {
+        /// Where.
+        facility: Facility,
+        /// What.
+        violations: Violations,
     },
     /// A signal that was started has ended by itself.
     SignalEnded {

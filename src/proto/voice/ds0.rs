@@ -5,6 +5,7 @@ use super::detect::SingleTones;
 use super::ears::Ears;
 use super::event::{Counted, Event, Events, Wanted};
 use super::leg::{Arrival, Leg};
+use super::patch::Patch;
 use super::rtp::Packet;
 use super::settings::Settings;
 use super::signals::Signals;
@@ -36,6 +37,7 @@ pub struct Ds0 {
     pub(super) events: Events,
     /// When to look at reports and silence.
     pub(super) look: Time,
+    patch: Patch,
     counted: Counted,
 }
 
@@ -55,6 +57,7 @@ impl Ds0 {
             wanted: Wanted::default(),
             events: Events::new(),
             look: Time::ZERO,
+            patch: Patch::new(settings.law),
             counted: Counted::default(),
         }
     }
@@ -217,6 +220,21 @@ impl Ds0 {
     /// The next thing that was heard or has happened.
     pub fn poll(&mut self) -> Option<Event> {
         self.events.pop()
+    }
+
+    /// What a DS0 of these settings takes, in octets, when it is made.
+    pub fn bytes(settings: &Settings) -> u64 {
+        let leg = size_of::<Leg>() + Leg::BEHIND;
+        (size_of::<Ds0>() + Patch::BEHIND + Events::BEHIND + settings.connections * leg) as u64
+    }
+
+    /// A span of time of the circuit that [`Ds0::exchange`] gets next: with `filler` it did not come, and the voice is made to go on for a moment.
+    /// Data is left as it is.
+    pub fn mend(&mut self, octets: &mut [u8], filler: bool) {
+        if self.is_idle() || self.legs().iter().any(Leg::is_data) {
+            return;
+        }
+        self.counted.mended += self.patch.pass(self.settings.law, octets, filler) as u64;
     }
 
     /// Whether there is nothing to do for a span of time but to fill it with idle octets.

@@ -76,6 +76,8 @@ pub struct Counted {
     pub unknown: u64,
     /// Events nobody polled for.
     pub dropped: u64,
+    /// Octets of the circuit that did not come and were made up.
+    pub mended: u64,
 }
 
 /// Events that wait to be polled.
@@ -90,6 +92,9 @@ pub(super) struct Events {
 const EVENTS_MAX: usize = 32;
 
 impl Events {
+    /// What they take elsewhere, in octets.
+    pub const BEHIND: usize = EVENTS_MAX * size_of::<Event>();
+
     pub fn new() -> Events {
         Events { waiting: VecDeque::with_capacity(EVENTS_MAX), dropped: 0 }
     }

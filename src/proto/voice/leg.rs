@@ -5,9 +5,10 @@ use super::detect::Singles;
 use super::g711::Law;
 use super::inbound::Inbound;
 use super::keys::Keys;
+use super::playout::RING;
 use super::rtcp;
-use super::rtp::Packet;
-use super::sender::{Format, Sender};
+use super::rtp::{HEADER, Packet};
+use super::sender::{Format, OCTETS_MAX, Sender};
 use super::settings::Settings;
 use super::silence::Silence;
 use super::tone::Player;
@@ -59,6 +60,14 @@ pub(super) enum Arrival {
 }
 
 impl Leg {
+    /// What one has elsewhere, in octets, but for a gain.
+    pub const BEHIND: usize = RING + size_of::<[u8; HEADER + OCTETS_MAX]>();
+
+    /// Whether it carries data, not voice.
+    pub fn is_data(&self) -> bool {
+        matches!(self.media.payloads.sent, Some((Coding::Clear, _)))
+    }
+
     pub fn new(settings: &Settings) -> Leg {
         Leg {
             connection: 0,

@@ -18,6 +18,7 @@ pub mod g711;
 mod inbound;
 mod keys;
 mod leg;
+mod patch;
 pub mod playout;
 mod rtcp;
 pub mod rtp;

@@ -7,7 +7,7 @@ use super::rtp::{HEADER, Packet};
 use super::telephone_event::TelephoneEvent;
 
 /// The most octets in a packet: 200 ms, the longest period there is.
-const OCTETS_MAX: usize = 1_600;
+pub(super) const OCTETS_MAX: usize = 1_600;
 /// How loud an event is said to be: -10 dBm0.
 const VOLUME: u8 = 10;
 /// How often the end of an event is said (RFC 4733 2.5.1.4).

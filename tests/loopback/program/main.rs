@@ -33,4 +33,5 @@ mod streams;
 mod trace;
 mod trunks;
 mod tuning;
+mod voice_path;
 mod xdp;

@@ -33,7 +33,7 @@ fn tuning(more: &[(&str, &str)]) -> Tuning {
 }
 
 /// Media is lost when a machine takes the CPU away for longer than the buffers are deep: then a test of it begins anew, twice at the most.
-fn undisturbed(what: &str, attempt: impl Fn() -> Result<(), String>) {
+pub fn undisturbed(what: &str, attempt: impl Fn() -> Result<(), String>) {
     let failures: Vec<String> = (0..3).map_while(|_| attempt().err()).collect();
     assert!(failures.len() < 3, "{what}: {failures:?}");
 }
@@ -260,6 +260,46 @@ fn tones_and_digits_of_real_trunks_are_notified() {
     assert_eq!(notify.get("O").unwrap_or_default().to_lowercase(), format!("r/rto@{}(1)", id.to_lowercase()));
     drop((first, second));
     gateway.assert_sound();
+}
+
+/// A connection that a far end sent to and sends to no more is deleted after the configured time, and the agent told why; one that nobody has
+/// answered yet, and one that only receives, are not.
+#[test]
+fn a_far_end_that_falls_silent_ends_its_call_after_the_configured_time() {
+    let tuning = tuning(&[("unit", "1")]).set("cards.cesopsn.media_timeout", "\"700ms\"").set("timers.alarm_declare", "\"10s\"");
+    let gateway = Gateway::start(tuning);
+    let mut agent = Agent::of(&gateway);
+    let far = std::net::UdpSocket::bind((gateway.tuning.addresses.agent().ip(), 0)).unwrap();
+    let here = far.local_addr().unwrap();
+    let offer = format!("v=0\r\nc=IN IP4 {}\r\nm=audio {} RTP/AVP 0", here.ip(), here.port());
+    let mut ports = Vec::new();
+    for (channel, mode) in [(1, "M: sendrecv"), (2, "M: recvonly"), (3, "M: sendrecv")] {
+        let made = agent.ask("CRCX", &format!("ds/ds1-1/{channel}"), &["C: A1", mode, "", &offer]);
+        assert_eq!(made.code, Some(200), "{made:?}");
+        let port = made.lines.iter().find_map(|line| line.strip_prefix("m=audio ")).unwrap().split(' ').next().unwrap();
+        ports.push(port.parse::<u16>().unwrap());
+    }
+    let mut packet = [0xFF; 172];
+    packet[..12].copy_from_slice(&[0x80, 0, 0, 1, 0, 0, 0, 0, 1, 2, 3, 4]);
+    for port in &ports[..2] {
+        far.send_to(&packet, (gateway.tuning.addresses.gateway().ip(), *port)).unwrap();
+    }
+    agent.mail.clear();
+    let deleted = agent.expect("DLCX", SOON);
+    assert_eq!(told_of(&deleted), ("ds/ds1-1/1", "902"), "{deleted:?}");
+    assert!(deleted.get("P").is_some_and(|counts| counts.contains("PR=1,")), "{deleted:?}");
+    agent.listen(Duration::from_millis(1_500));
+    assert!(agent.commands("DLCX").len() <= 1, "no other");
+    let left: Vec<String> = gateway.rows(&["connections"]).iter().map(|row| row["endpoint"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(left, ["ds/ds1-1/2", "ds/ds1-1/3"]);
+    assert_eq!(gateway.counter("media_timed_out"), 1);
+    gateway.assert_sound();
+}
+
+/// Which endpoint, and why.
+fn told_of(message: &Message) -> (&str, &str) {
+    let reason = message.get("E").and_then(|reason| reason.split(' ').next()).unwrap_or("");
+    (message.name.strip_suffix("@tgw.example.net").unwrap(), reason)
 }
 
 #[test]

@@ -80,7 +80,8 @@ pub struct Violations {
 }
 
 impl Violations {
-    pub(super) fn add(&mut self, more: &Violations) {
+    /// These as well; saturating.
+    pub fn add(&mut self, more: &Violations) {
         self.path = self.path.saturating_add(more.path);
         self.line = self.line.saturating_add(more.line);
         self.c_bit = self.c_bit.saturating_add(more.c_bit);
