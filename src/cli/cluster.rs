@@ -5,6 +5,7 @@ use tollgate::host::cluster::view::{CcbRow, ClusterView, LinkView};
 
 /// `show cac` of the central node.
 pub fn central(view: &ClusterView) -> String {
+    let etcd = view.etcd.as_ref().map_or(String::new(), |etcd| format!(", of a pair, etcd {etcd}"));
     let dry = if view.dry_run { ", dry run: limits refuse nothing" } else { "" };
     let mut nodes = Table::new(&["NODE", "STATE", "SINCE", "CALLS", "LIFE", "SESSION", "DRAINED"]);
     for row in &view.nodes {
@@ -23,7 +24,7 @@ pub fn central(view: &ClusterView) -> String {
         events.row([format!("{} s ago", line.age_s), line.what.clone()]);
     }
     format!(
-        "central node {}{dry}, epoch {}: {} calls; granted {}, refused {}, answered \"learning\" {}, told of {}; stale messages {}, unreadable {}, strangers {}\n{}\n{nodes}\n{}{events}",
+        "central node {}{etcd}{dry}, epoch {}: {} calls; granted {}, refused {}, answered \"learning\" {}, told of {}; stale messages {}, unreadable {}, strangers {}\n{}\n{nodes}\n{}{events}",
         view.mode,
         view.epoch,
         view.calls,
@@ -41,8 +42,10 @@ pub fn central(view: &ClusterView) -> String {
 
 /// A gateway's link, in front of its scopes.
 pub fn link(view: &LinkView) -> String {
+    let central = view.central.as_ref().map_or(String::new(), |central| format!(" with {central}"));
+    let standby = view.standby.as_ref().map_or(String::new(), |standby| format!(", standby {standby}"));
     format!(
-        "node {} of a cluster, {}, epoch {}: {} calls; granted {}, refused {}, admitted alone {}, refused alone {}; decisions p50 {} us, p99 {} us, overdue {}, late {}; waiting: {} requests, {} reports; stale messages {}, unreadable {}, lost {}; syncs {}\n",
+        "node {} of a cluster, {}{central}{standby}, epoch {}: {} calls; granted {}, refused {}, admitted alone {}, refused alone {}; decisions p50 {} us, p99 {} us, overdue {}, late {}; waiting: {} requests, {} reports; stale messages {}, unreadable {}, lost {}; syncs {}\n",
         view.node,
         view.state,
         view.epoch,

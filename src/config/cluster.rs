@@ -38,8 +38,8 @@ fn check_gateway(raw: &Raw, findings: &mut Findings<'_>) {
     }
     match cac.cs.len() {
         0 => findings.cross("cac.cs", &["cac.mode"], &cac.cs, "must say where the central node is"),
-        1 => {}
-        _ => findings.cross("cac.cs", &[], &cac.cs, "must be one address: a pair of central nodes is not there yet"),
+        2 if cac.cs.first() == cac.cs.get(1) => findings.cross("cac.cs[2]", &["cac.cs"], &cac.cs, "must differ from the first one"),
+        _ => {}
     }
     let far = cac.cs.iter().any(|address| !address.ip().is_loopback());
     check_keys(cac, far, findings);
@@ -54,6 +54,11 @@ fn check_central(cac: &Cac, findings: &mut Findings<'_>) {
     }
     let far = cac.listen.iter().any(|address| !address.ip().is_loopback());
     check_keys(cac, far, findings);
+    if !cac.plain && cac.etcd.iter().any(|address| !address.ip().is_loopback()) {
+        let problem =
+            "must be on loopback: whoever can write to etcd says who leads, and it is spoken to without keys; cac.plain = true allows it";
+        findings.cross("cac.etcd", &["cac.plain"], &cac.etcd, problem);
+    }
     let wanted = if cac.secret_key.is_some() { cac.nodes.len() } else { 0 };
     if cac.node_keys.len() != wanted {
         let problem = format!("must be {wanted} keys: one for each of cac.nodes with cac.secret_key, none without");
@@ -100,7 +105,10 @@ mod tests {
         };
         refused("mode = \"cluster\"\ncs = [\"127.0.0.1\"]", "cac.node");
         refused("mode = \"cluster\"\nnode = 1", "cac.cs");
-        refused("mode = \"cluster\"\nnode = 1\ncs = [\"127.0.0.1\", \"127.0.0.2\"]", "a pair of central nodes is not there yet");
+        assert_eq!(refusal("mode = \"cluster\"\nnode = 1\ncs = [\"127.0.0.1\", \"127.0.0.2\"]"), "");
+        refused("mode = \"cluster\"\nnode = 1\ncs = [\"127.0.0.1\", \"127.0.0.1\"]", "cac.cs[2]");
+        assert_eq!(refusal("mode = \"central\"\nlisten = [\"127.0.0.1\"]\netcd = [\"127.0.0.1\"]"), "");
+        refused("mode = \"central\"\nlisten = [\"127.0.0.1\"]\netcd = [\"192.0.2.1\"]", "cac.etcd");
         refused("mode = \"cluster\"\nnode = 1\ncs = [\"192.0.2.1\"]", "cac.secret_key");
         assert_eq!(refusal("mode = \"cluster\"\nnode = 1\nplain = true\ncs = [\"192.0.2.1\"]"), "");
         refused("mode = \"cluster\"\nnode = 1\nsecret_key = \"/k\"\ncs = [\"192.0.2.1\"]", "cac.cs_key");

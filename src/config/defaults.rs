@@ -9,9 +9,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::file::{Section, Setting, Table};
+use super::text::{CURVE_KEY, DOMAIN, IDENTIFIER, INTERFACE, LOG_FILTER, MEMBER, MESSAGE_ID, PREFIX};
 use super::types::*;
-use super::value::{Auto, Bytes, DefaultPort, TextRule, Written};
-use crate::proto::codec::h248::MessageId;
+use super::value::{Auto, Bytes, DefaultPort, Written};
 
 macro_rules! default {
     (required) => {
@@ -498,8 +498,8 @@ register! {
         mode: CacMode = (CacMode::Local) in (); restart
         /// In a cluster: the number of this gateway node; each has its own. 0 is none.
         node: u32 = 0 in 0..=65535; restart
-        /// In a cluster: where the central node listens. One, for now: a pair of them is refused.
-        cs: Vec<SocketAddr> = (Vec::new()) in (0..=4, DefaultPort(2428)); restart
+        /// In a cluster: where the central node listens; of a pair where each does.
+        cs: Vec<SocketAddr> = (Vec::new()) in (0..=2, DefaultPort(2428)); restart
         /// Of the central node: where it listens (TCP, ZeroMQ).
         listen: Vec<SocketAddr> = (Vec::new()) in (0..=4, DefaultPort(2428)); restart
         /// The gateway nodes of the cluster. The central node grants nothing after its start until they have told what is up, or
@@ -514,14 +514,20 @@ register! {
         forget_after: Duration = (seconds(30)) in seconds(1)..=seconds(600); restart
         /// Of the central node: how long after its start it waits for `nodes` to tell what is up, at most.
         learn_for: Duration = (seconds(10)) in seconds(1)..=seconds(60); restart
+        /// Of a central node that is one of a pair: the etcd servers (v3, plain HTTP) that say which of both leads. Empty: it leads.
+        etcd: Vec<SocketAddr> = (Vec::new()) in (0..=7, DefaultPort(2379)); restart
+        /// Of a pair: the name of the cluster in etcd, where the leader holds the key `/tollgate/cac/NAME/leader`. Another one for each.
+        cluster: String = (text("tollgate")) in &IDENTIFIER; restart
+        /// Of a pair: how long after its last word the leader is taken for dead. Another one leads within twice that.
+        lease: Duration = (seconds(3)) in seconds(2)..=seconds(60); restart
         /// In a cluster: the file with the secret key (CURVE, 40 characters, as `tollgate cac-key` prints it). `"off"`: nothing is encrypted
         /// and nobody proves who he is, which is refused beyond loopback unless `plain`.
         secret_key: Option<PathBuf> = (None) in (); restart
-        /// Of a gateway with `secret_key`: the public key of the central node.
+        /// Of a gateway with `secret_key`: the public key of the central node; a pair has one key.
         cs_key: Option<String> = (None) in &CURVE_KEY; restart
         /// Of the central node with `secret_key`: the public keys of `nodes`, in their order. A node is who its key says.
         node_keys: Vec<String> = (Vec::new()) in (0..=1024, &CURVE_KEY); restart
-        /// Whether a cluster may talk without keys beyond loopback: only on a network that nobody else can reach.
+        /// Whether a cluster may talk without keys beyond loopback, or to etcd there: only on a network that nobody else can reach.
         plain: bool = false in (); restart
     }
 
@@ -608,76 +614,6 @@ register! {
 /// The most cores: each pair of them has a ring, and a steering program has room for so many sockets.
 pub const CORES_MAX: u8 = 64;
 
-/// A domain name or a bracketed address, as behind the `@` of an endpoint name (RFC 3435 3.2.1.3).
-static DOMAIN: TextRule =
-    TextRule { allowed: "a domain name of 1..=255 letters, digits, `-` and `.`, or an address in brackets", accepts: is_domain };
-
-static MEMBER: TextRule =
-    TextRule { allowed: "the name of an endpoint, or one with `*`, such as `ds/ds1-1/*`, of 1..=255 octets", accepts: is_member };
-
-static CURVE_KEY: TextRule = TextRule { allowed: "a key of 40 printable characters (Z85)", accepts: is_curve_key };
-
-static PREFIX: TextRule =
-    TextRule { allowed: "an address, or one with the number of bits that count, such as `10.1.0.0/16`", accepts: is_prefix };
-
-static MESSAGE_ID: TextRule = TextRule {
-    allowed: "an address in brackets, a domain name in angle brackets, each with an optional port, or a plain name, of 1..=70 octets",
-    accepts: is_message_id,
-};
-
-static IDENTIFIER: TextRule =
-    TextRule { allowed: "a name of 1..=32 letters, digits, `-`, `_` and `.`, other than \"auto\"", accepts: is_identifier };
-
-static INTERFACE: TextRule =
-    TextRule { allowed: "\"auto\" or the name of an interface, 1..=15 octets without blanks and `/`", accepts: is_interface };
-
-static LOG_FILTER: TextRule =
-    TextRule { allowed: "a log filter such as \"info\" or \"info,tollgate::host=debug\"", accepts: is_log_filter };
-
-fn is_message_id(text: &str) -> bool {
-    text.len() <= 70 && MessageId::parse(text.as_bytes()).is_some()
-}
-
-fn is_member(text: &str) -> bool {
-    (1..=255).contains(&text.len()) && text.bytes().all(|octet| octet.is_ascii_graphic() && octet != b'$')
-}
-
-/// The alphabet of Z85 (ZeroMQ RFC 32).
-fn is_curve_key(text: &str) -> bool {
-    text.len() == 40 && text.bytes().all(|octet| octet.is_ascii_alphanumeric() || b".-:+=^!/*?&<>()[]{}@%$#".contains(&octet))
-}
-
-fn is_prefix(text: &str) -> bool {
-    crate::proto::cac::Prefix::parse(text).is_some()
-}
-
-pub(super) fn is_domain(text: &str) -> bool {
-    if let Some(address) = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-        return address.parse::<IpAddr>().is_ok();
-    }
-    let label = |label: &str| {
-        !label.is_empty()
-            && label.len() <= 63
-            && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-    };
-    text.len() <= 255 && text.split('.').all(label)
-}
-
-fn is_identifier(text: &str) -> bool {
-    let legal = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
-    (1..=32).contains(&text.len()) && text != "auto" && text.bytes().all(legal)
-}
-
-fn is_interface(text: &str) -> bool {
-    (1..=15).contains(&text.len()) && text != "auto" && text.bytes().all(|b| b.is_ascii_graphic() && b != b'/')
-}
-
-fn is_log_filter(text: &str) -> bool {
-    (1..=1000).contains(&text.len()) && tracing_subscriber::EnvFilter::try_new(text).is_ok()
-}
-
 fn text(value: &str) -> String {
     value.to_owned()
 }
@@ -758,17 +694,5 @@ mod tests {
         let script = include_str!("../../tuning/host/settings.sh");
         let octets = Config::default_embedded().transport.receive_buffer.0;
         assert!(script.contains(&format!("rmem_max -ge {octets} ")), "{octets}");
-    }
-
-    #[test]
-    fn text_rules() {
-        for good in ["tgw.example.net", "a", "[127.0.0.1]", "[2001:db8::1]", "A-1.b"] {
-            assert!(is_domain(good), "{good}");
-        }
-        for bad in ["", ".", "a..b", "-a", "a-", "a_b", "[ca]", "[127.0.0.1", "a@b", "é", &"a".repeat(64), &"a.".repeat(200)] {
-            assert!(!is_domain(bad), "{bad}");
-        }
-        assert!(is_identifier("ca-1.east_2") && !is_identifier("auto") && !is_identifier("") && !is_identifier("a b"));
-        assert!(is_log_filter("info,tollgate::host=debug") && !is_log_filter("") && !is_log_filter("tollgate=loud"));
     }
 }

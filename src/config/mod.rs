@@ -18,6 +18,7 @@ mod h248;
 mod plan;
 mod profile;
 mod pseudowire;
+mod text;
 mod types;
 mod valid;
 mod value;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use toml_edit::Value;
 
-use super::defaults::is_domain;
+use super::text::is_domain;
 use super::value::{DefaultPort, Fault, Written, duration_text, words};
 
 words! {

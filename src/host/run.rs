@@ -50,7 +50,11 @@ pub fn run(config: Config, path: Option<PathBuf>, socket: Option<PathBuf>) -> Re
         tracing::warn!("the gateway is ready, and standard output does not take the line that says so: {error}");
     }
     let end = control.run(events, &mut gateway.detour)?;
+    let cluster = gateway.cluster.clone();
     let hanging = gateway.stop();
+    if let Some(cluster) = cluster {
+        cluster.leave();
+    }
     for core in &hanging {
         tracing::error!("core {}: does not end: the process ends without it", core.0);
     }

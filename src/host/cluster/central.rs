@@ -3,6 +3,7 @@
 
 use super::keys;
 use super::operators::{Desk, Order};
+use super::pair::Pair;
 use super::socket;
 use super::view::EventLine;
 use super::zap::Doorman;
@@ -11,11 +12,12 @@ use crate::host::clock::{self, Clock};
 use crate::host::control::Events;
 use crate::host::control::server::Server;
 use crate::host::control::socket as operator_socket;
+use crate::host::transport::Waker;
 use crate::host::transport::wake::{self, Sleeper};
 use crate::proto::base::Time;
 use crate::proto::cac::central::{Action, Central, Event, LinkId, Note, Settings};
 use crate::proto::cac::message::{Framed, ToCentral, ToNode};
-use crate::proto::cac::{ScId, Tree, wire};
+use crate::proto::cac::{ScId, Tree, lease, wire};
 use anyhow::{Context, Result, bail};
 use crossbeam::channel::{Receiver, bounded};
 use signal_hook::consts::SIGHUP;
@@ -47,6 +49,7 @@ pub(super) struct Process {
     pub doorman: Doorman,
     pub unreadable: u64,
     pub events: VecDeque<(Time, String)>,
+    pub pair: Option<Pair>,
     tree: Arc<Tree>,
     router: zmq::Socket,
     has_keys: bool,
@@ -68,19 +71,19 @@ pub fn run(config: Config, path: Option<PathBuf>, socket: Option<PathBuf>) -> Re
     }
     let events = Events::catch().context("signals")?;
     let clock = Clock::new();
-    let (mut process, _context) = Process::new(config, path, clock)?;
     let (waker, sleeper) = wake::pair().context("an event to wake the central node")?;
+    let (mut process, _context) = Process::new(config, path, clock, waker.clone())?;
     let (orders, receiver) = bounded(ORDERS);
     let bound = operator_socket::Bound::new(&socket.unwrap_or_else(|| operator_socket::path(&process.config)))?;
     let listen: Vec<String> = process.config.cac.listen.iter().map(ToString::to_string).collect();
     let server = Server::start(Arc::new(Desk::new(orders, waker, clock, listen.join(" "))), bound)?;
     let ready = format!(
-        "tollgate {} ready: central node of admission on {}, {} scopes, {} gateways expected, epoch {}, operators {}; try: tollgate --socket {} show cac",
+        "tollgate {} ready: central node of admission on {}, {} scopes, {} gateways expected, {}, operators {}; try: tollgate --socket {} show cac",
         env!("CARGO_PKG_VERSION"),
         listen.join(" "),
         process.tree.len(),
         process.config.cac.nodes.len(),
-        process.central.epoch(),
+        if process.pair.is_some() { "one of a pair".into() } else { format!("epoch {}", process.central.epoch()) },
         server.path().display(),
         server.path().display(),
     );
@@ -89,12 +92,13 @@ pub fn run(config: Config, path: Option<PathBuf>, socket: Option<PathBuf>) -> Re
         tracing::warn!("the central node is ready, and standard output does not take the line that says so: {error}");
     }
     while process.turn(&events, &receiver, &sleeper) {}
+    process.leave(clock.now());
     Ok(ExitCode::SUCCESS)
 }
 
 impl Process {
     /// Bound and ready. The context must outlive it.
-    fn new(config: Config, path: Option<PathBuf>, clock: Clock) -> Result<(Process, zmq::Context)> {
+    fn new(config: Config, path: Option<PathBuf>, clock: Clock, waker: Waker) -> Result<(Process, zmq::Context)> {
         let tree = Arc::new(config::tree(&config).context("the central node has no [[scope]] to count in")?);
         let keys = keys::of(&config)?;
         let known = config.cac.node_keys.iter().zip(&config.cac.nodes);
@@ -105,7 +109,9 @@ impl Process {
         let context = zmq::Context::new();
         let doorman = Doorman::new(&context, known).context("no place for ZeroMQ to ask who connects")?;
         let router = socket::router(&context, &config.cac.listen, keys.as_ref())?;
-        let epoch = self::epoch(&clock);
+        let pair = Pair::of(&config, clock.now(), waker)?;
+        // One of a pair begins as standby.
+        let epoch = if pair.is_some() { 0 } else { self::epoch(&clock) };
         let process = Process {
             central: machine(&config, &tree, epoch, clock.now()),
             config,
@@ -114,6 +120,7 @@ impl Process {
             doorman,
             unreadable: 0,
             events: VecDeque::new(),
+            pair,
             tree,
             router,
             has_keys: keys.is_some(),
@@ -140,7 +147,8 @@ impl Process {
         }
         self.doorman.serve();
         let now = self.clock.now();
-        let mut worked = self.receive(now);
+        let mut worked = self.keep_lease(now);
+        worked |= self.receive(now);
         while let Ok(order) = orders.try_recv() {
             worked = true;
             self.obey(now, order);
@@ -155,10 +163,14 @@ impl Process {
         true
     }
 
+    fn deadline(&self) -> Time {
+        self.pair.as_ref().map_or(Time::NEVER, Pair::deadline).min(self.central.deadline())
+    }
+
     fn sleep(&self, now: Time, orders: &Receiver<Order>, sleeper: &Sleeper) {
         sleeper.announce();
         if orders.is_empty() {
-            let until = self.central.deadline().since(now).min(SLEEP_MAX);
+            let until = self.deadline().since(now).min(SLEEP_MAX);
             let timeout = until.as_micros().div_ceil(1_000) as i64;
             let event = zmq::PollItem::from_fd(sleeper.event().as_raw_fd(), zmq::POLLIN);
             let mut items = [event, self.router.as_poll_item(zmq::POLLIN), self.doorman.item()];
@@ -257,21 +269,30 @@ impl Process {
 
     fn note(&mut self, now: Time, note: Note) {
         let words = self.words(note);
-        match note {
-            Note::Joined(_) | Note::InSync(..) | Note::Active(0) => tracing::info!("cluster: {words}"),
-            _ => tracing::warn!("cluster: {words}"),
-        }
-        if self.events.len() >= EVENTS_MAX {
-            self.events.pop_front();
-        }
-        self.events.push_back((now, words));
-        if let Note::HigherEpoch(highest) = note {
+        self.happened(now, words, !matches!(note, Note::Joined(_) | Note::InSync(..) | Note::Active(0) | Note::Leads(..)));
+        if let Note::HigherEpoch(_) = note
+            && self.pair.is_some()
+        {
+            self.lease_event(now, lease::Event::Deposed);
+        } else if let Note::HigherEpoch(highest) = note {
             // The wall clock was set back, or another central node was here: this one begins a life above it, and learns anew.
             let epoch = self::epoch(&self.clock).max(highest.saturating_add(1));
             self.central = machine(&self.config, &self.tree, epoch, now);
             self.links.clear();
             self.names.clear();
         }
+    }
+
+    /// Something that operators should know.
+    pub fn happened(&mut self, now: Time, words: String, is_bad: bool) {
+        match is_bad {
+            false => tracing::info!("cluster: {words}"),
+            true => tracing::warn!("cluster: {words}"),
+        }
+        if self.events.len() >= EVENTS_MAX {
+            self.events.pop_front();
+        }
+        self.events.push_back((now, words));
     }
 
     fn words(&self, note: Note) -> String {
@@ -284,10 +305,20 @@ impl Process {
             Note::InSync(sc, calls, removed) => format!("node {} told {calls} calls, {removed} others were removed", sc.0),
             Note::SyncIncomplete(sc) => format!("node {} told with gaps: all over again", sc.0),
             Note::Orphaned(sc) => format!("node {} is lost: its calls count on", sc.0),
-            Note::Forgotten(sc, calls) => format!("node {} was lost for too long: {calls} of its calls no longer count", sc.0),
+            Note::Forgotten(sc, calls) => format!("node {} ended or was lost for too long: {calls} of its calls no longer count", sc.0),
             Note::DuplicateId(sc) => format!("two nodes say they are {}: the newcomer was refused", sc.0),
             Note::Refused(sc, why) => format!("node {} was refused: {}", sc.0, why.text()),
+            Note::HigherEpoch(epoch) if self.pair.is_some() => {
+                format!(
+                    "a node has seen epoch {epoch}, above this one's: another one leads, or etcd was set back (then the gateways must be restarted)"
+                )
+            }
             Note::HigherEpoch(epoch) => format!("a node has seen epoch {epoch}, above this one's: this central node begins anew"),
+            Note::Leads(epoch, copies) => {
+                format!("this central node leads, epoch {epoch}: it has copies of what {copies} gateways have up")
+            }
+            Note::SteppedDown => "this central node leads no more: it is the standby".into(),
+            Note::Left(sc) => format!("node {} ended, and its next life takes up its calls", sc.0),
             Note::Mended(sc, added, removed) => format!("node {} had other calls: {added} added, {removed} removed", sc.0),
             Note::Threshold(scope, crossing) => {
                 let name = self.tree.get(scope).map_or("", |scope| &scope.name);

@@ -29,6 +29,9 @@ const ORDERS: usize = 64;
 /// How long the link may take to answer an operator.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
+/// How long the last words may take.
+const LEAVE_WITHIN: Duration = Duration::from_secs(1);
+
 /// A core's end.
 pub struct CoreLink {
     /// To the node.
@@ -44,7 +47,7 @@ pub struct Cluster {
     orders: Sender<Order>,
     waker: Waker,
     lost_since: Arc<AtomicU64>,
-    central: std::net::SocketAddr,
+    centrals: Vec<std::net::SocketAddr>,
 }
 
 impl Cluster {
@@ -59,11 +62,15 @@ impl Cluster {
         }
         let tree = Arc::new(config::tree(config).context("cac.mode = \"cluster\": no scopes")?);
         let keys = keys::of(config)?.zip(cac.cs_key.as_deref().and_then(keys::decode));
-        let central = *cac.cs.first().context("cac.cs is empty")?;
+        let centrals = cac.cs.clone();
         // Drawn, so that two gateways of one number that start at the same moment are told apart.
         let incarnation = entropy::seed().context("no randomness from the kernel")?[0] as u32;
-        let settings =
-            Settings { nodes: cac.nodes.len().max(1) as u32, calls_max: CALLS_MAX, ..Settings::new(ScId(cac.node), incarnation) };
+        let settings = Settings {
+            nodes: cac.nodes.len().max(1) as u32,
+            centrals: centrals.len() as u8,
+            calls_max: CALLS_MAX,
+            ..Settings::new(ScId(cac.node), incarnation)
+        };
         let node = Node::new(clock.now(), settings, tree, config::limits(config), config::policies(config));
         let (waker, sleeper) = wake::pair().context("an event to wake the cluster's link")?;
         let (mut cores, mut links) = (Vec::new(), Vec::new());
@@ -81,7 +88,7 @@ impl Cluster {
             cores,
             orders: receiver,
             sleeper,
-            central,
+            centrals: centrals.clone(),
             keys,
             clock,
             lost_since: lost_since.clone(),
@@ -96,12 +103,12 @@ impl Cluster {
             link.run();
         };
         std::thread::Builder::new().name("cluster".into()).spawn(run).context("no thread for the cluster's link")?;
-        Ok(Some((Arc::new(Cluster { orders, waker, lost_since, central }), links)))
+        Ok(Some((Arc::new(Cluster { orders, waker, lost_since, centrals }), links)))
     }
 
-    /// Where the central node is.
-    pub fn central(&self) -> std::net::SocketAddr {
-        self.central
+    /// Where the central nodes are.
+    pub fn centrals(&self) -> &[std::net::SocketAddr] {
+        &self.centrals
     }
 
     /// Since when there is no contact with it.
@@ -125,6 +132,15 @@ impl Cluster {
     pub fn ccbs(&self, only: Option<Guid>) -> Option<Vec<CcbRow>> {
         let (reply, answer) = bounded(1);
         self.order(Order::Ccbs(only, reply)).then(|| answer.recv_timeout(ANSWER_WITHIN).ok())?
+    }
+
+    /// The process ends: the central node is told that its calls are over.
+    pub fn leave(&self) {
+        let (done, ended) = bounded(1);
+        if self.order(Order::Leave(done)) {
+            // One that stands still is found out by silence.
+            let _ = ended.recv_timeout(LEAVE_WITHIN);
+        }
     }
 
     /// Other limits, for the rules of being alone.

@@ -12,7 +12,7 @@ use crate::host::transport::Waker;
 use crate::host::transport::wake::Sleeper;
 use crate::proto::base::Time;
 use crate::proto::cac::asker::{Call, FromLink, ToLink};
-use crate::proto::cac::message::{Framed, ToCentral};
+use crate::proto::cac::message::{Framed, Side, ToCentral};
 use crate::proto::cac::node::{Action, Decision, Event, Node, Note};
 use crate::proto::cac::wire;
 use crate::proto::cac::{Guid, Leg, Limits};
@@ -50,6 +50,8 @@ pub enum Order {
     Ccbs(Option<Guid>, Sender<Vec<CcbRow>>),
     /// Other limits.
     Limits(Vec<Limits>),
+    /// End, with a word to the central nodes; tell when it is said.
+    Leave(Sender<()>),
     /// End.
     Stop,
 }
@@ -66,9 +68,9 @@ pub struct Link {
     pub orders: Receiver<Order>,
     /// What it sleeps in.
     pub sleeper: Sleeper,
-    /// The central node, and with keys its public key with the own pair.
-    pub central: SocketAddr,
-    /// See `central`.
+    /// The central nodes by [`Side`], and with keys their public key with the own pair.
+    pub centrals: Vec<SocketAddr>,
+    /// See `centrals`.
     pub keys: Option<(Keys, Vec<u8>)>,
     /// The process clock.
     pub clock: Clock,
@@ -88,12 +90,15 @@ enum Connection {
 struct Run {
     link: Link,
     context: zmq::Context,
-    connection: Connection,
+    /// By [`Side`].
+    connections: Vec<Connection>,
     unreadable: u64,
     lost: u64,
     asked: BTreeMap<(u64, Leg), Time>,
     times: Histogram<u64>,
     octets: Vec<u8>,
+    /// Told when the last word is said.
+    done: Option<Sender<()>>,
 }
 
 impl Link {
@@ -101,9 +106,16 @@ impl Link {
     pub fn run(self) {
         let times = Histogram::new_with_bounds(1, 10_000_000, 2).unwrap_or_else(|_| unreachable!("bounds that are right"));
         let (context, octets) = (zmq::Context::new(), Vec::new());
-        let mut run =
-            Run { link: self, context, connection: Connection::None, unreadable: 0, lost: 0, asked: BTreeMap::new(), times, octets };
+        let connections = self.centrals.iter().map(|_| Connection::None).collect();
+        let mut run = Run { link: self, context, connections, unreadable: 0, lost: 0, asked: BTreeMap::new(), times, octets, done: None };
         while run.turn() {}
+        // Closed first: what was said last is sent while the context ends.
+        let done = run.done.take();
+        drop(run);
+        if let Some(done) = done {
+            // Whoever waited may have given up.
+            let _ = done.send(());
+        }
     }
 }
 
@@ -112,7 +124,7 @@ impl Run {
     fn turn(&mut self) -> bool {
         let now = self.link.clock.now();
         let mut worked = self.take_from_cores(now);
-        worked |= self.receive(now);
+        (0..self.connections.len()).for_each(|side| worked |= self.receive(now, side));
         while let Ok(order) = self.link.orders.try_recv() {
             worked = true;
             match order {
@@ -120,6 +132,11 @@ impl Run {
                 Order::View(reply) => drop(reply.send(self.view())),
                 Order::Ccbs(only, reply) => drop(reply.send(view::ccbs(now, self.link.node.calls(), only))),
                 Order::Limits(limits) => self.link.node.set_limits(limits),
+                Order::Leave(done) => {
+                    self.step(now, Event::Leave);
+                    self.done = Some(done);
+                    return false;
+                }
                 Order::Stop => return false,
             }
         }
@@ -195,17 +212,19 @@ impl Run {
             Decision::Refused(denial) => Err(denial),
         };
         match action {
-            Action::Connect => {
-                self.connection = match socket::dealer(&self.context, self.link.central, self.link.keys.as_ref()) {
+            Action::Connect(side) => {
+                let Some(&to) = self.link.centrals.get(usize::from(side.0)) else { return };
+                let connection = match socket::dealer(&self.context, to, self.link.keys.as_ref()) {
                     Ok(socket) => Connection::Pending(socket),
                     Err(error) => {
-                        tracing::error!("cluster: no socket to {}: {error}", self.link.central);
+                        tracing::error!("cluster: no socket to {to}: {error}");
                         Connection::None
                     }
                 };
+                self.connect(side, connection);
             }
-            Action::Disconnect => self.connection = Connection::None,
-            Action::Send(framed) => self.send(&framed),
+            Action::Disconnect(side) => self.connect(side, Connection::None),
+            Action::Send(side, framed) => self.send(side, &framed),
             Action::Decided(guid, leg, decision) => {
                 if let Some(asked) = self.asked.remove(&(guid.number, leg)) {
                     self.times.saturating_record((now.since(asked).as_micros() as u64).max(1));
@@ -217,26 +236,42 @@ impl Run {
         }
     }
 
-    fn note(&mut self, now: Time, note: Note) {
-        let central = self.link.central;
-        match note {
-            Note::Connected(epoch) => {
-                self.link.lost_since.store(0, Ordering::Release);
-                tracing::info!("cluster: connected to the central node at {central}, epoch {epoch}");
-            }
-            Note::Disconnected => {
-                self.link.lost_since.store(now.0.max(1), Ordering::Release);
-                tracing::error!("cluster: the central node at {central} does not answer: calls are admitted by cac.disconnected");
-            }
-            Note::InSync => tracing::info!("cluster: the central node knows all calls"),
-            Note::Refused(why) => tracing::error!("cluster: the central node at {central} refuses this node: {}", why.text()),
-            Note::Overflow => tracing::error!("cluster: too much waits for the central node: the session begins anew"),
-            Note::Mended(parts) => tracing::warn!("cluster: the central node had other calls in {parts} of 256 parts: told again"),
+    fn connect(&mut self, side: Side, connection: Connection) {
+        if let Some(place) = self.connections.get_mut(usize::from(side.0)) {
+            *place = connection;
         }
     }
 
-    fn send(&mut self, framed: &Framed<ToCentral>) {
-        let Connection::Up(socket) = &self.connection else { return self.lost += 1 };
+    fn note(&mut self, now: Time, note: Note) {
+        let (Note::Connected(side, _)
+        | Note::Disconnected(side)
+        | Note::Copying(side)
+        | Note::InSync(side)
+        | Note::Refused(side, _)
+        | Note::Overflow(side)
+        | Note::Mended(side, _)) = note;
+        let at = self.link.centrals.get(usize::from(side.0)).map_or(String::new(), SocketAddr::to_string);
+        match note {
+            Note::Connected(_, epoch) => {
+                self.link.lost_since.store(0, Ordering::Release);
+                tracing::info!("cluster: connected to the central node at {at}, epoch {epoch}");
+            }
+            Note::Disconnected(_) => {
+                self.link.lost_since.store(now.0.max(1), Ordering::Release);
+                tracing::error!("cluster: the central node at {at} does not answer: calls are admitted by cac.disconnected");
+            }
+            Note::Copying(_) => tracing::info!("cluster: connected to the standby at {at}"),
+            Note::InSync(_) => tracing::info!("cluster: the central node at {at} knows all calls"),
+            Note::Refused(_, why) => tracing::error!("cluster: the central node at {at} refuses this node: {}", why.text()),
+            Note::Overflow(_) => tracing::error!("cluster: too much waits for the central node at {at}: the session begins anew"),
+            Note::Mended(_, parts) => {
+                tracing::warn!("cluster: the central node at {at} had other calls in {parts} of 256 parts: told again");
+            }
+        }
+    }
+
+    fn send(&mut self, side: Side, framed: &Framed<ToCentral>) {
+        let Some(Connection::Up(socket)) = self.connections.get(usize::from(side.0)) else { return self.lost += 1 };
         self.octets.clear();
         wire::put_to_central(framed, &mut self.octets);
         if socket.send(&self.octets[..], zmq::DONTWAIT).is_err() {
@@ -244,25 +279,27 @@ impl Run {
         }
     }
 
-    fn receive(&mut self, now: Time) -> bool {
-        if let Connection::Pending(socket) = &self.connection {
+    fn receive(&mut self, now: Time, side: usize) -> bool {
+        let name = Side(side as u8);
+        let Some(connection) = self.connections.get_mut(side) else { return false };
+        if let Connection::Pending(socket) = connection {
             // With IMMEDIATE there is room to send only once the connection is there, its keys included.
             if !socket.get_events().is_ok_and(|events| events.contains(zmq::POLLOUT)) {
                 return false;
             }
-            if let Connection::Pending(socket) = std::mem::replace(&mut self.connection, Connection::None) {
-                self.connection = Connection::Up(socket);
+            if let Connection::Pending(socket) = std::mem::replace(connection, Connection::None) {
+                *connection = Connection::Up(socket);
             }
-            self.step(now, Event::LinkUp);
+            self.step(now, Event::LinkUp(name));
             return true;
         }
         let mut worked = false;
         for _ in 0..PER_TURN {
-            let Connection::Up(socket) = &self.connection else { break };
+            let Some(Connection::Up(socket)) = self.connections.get(side) else { break };
             let Ok(message) = socket.recv_msg(zmq::DONTWAIT) else { break };
             worked = true;
             match wire::get_to_node(&message) {
-                Ok(framed) => self.step(now, Event::Received(framed)),
+                Ok(framed) => self.step(now, Event::Received(name, framed)),
                 Err(_) => self.unreadable += 1,
             }
         }
@@ -278,11 +315,13 @@ impl Run {
             // Rounded up: a poll that ends early would go round for nothing.
             let timeout = until.as_micros().div_ceil(1_000) as i64;
             let event = zmq::PollItem::from_fd(sleeper.event().as_raw_fd(), zmq::POLLIN);
-            let polled = match &self.connection {
-                Connection::None => zmq::poll(&mut [event], timeout),
-                Connection::Pending(socket) => zmq::poll(&mut [event, socket.as_poll_item(zmq::POLLOUT)], timeout),
-                Connection::Up(socket) => zmq::poll(&mut [event, socket.as_poll_item(zmq::POLLIN)], timeout),
-            };
+            let mut items = vec![event];
+            items.extend(self.connections.iter().filter_map(|connection| match connection {
+                Connection::None => None,
+                Connection::Pending(socket) => Some(socket.as_poll_item(zmq::POLLOUT)),
+                Connection::Up(socket) => Some(socket.as_poll_item(zmq::POLLIN)),
+            }));
+            let polled = zmq::poll(&mut items, timeout);
             // Interrupted: the next turn looks again.
             let _ = polled;
         }
@@ -303,6 +342,8 @@ impl Run {
             }
             .into(),
             epoch,
+            central: node.leads().and_then(|side| self.link.centrals.get(usize::from(side.0))).map(SocketAddr::to_string),
+            standby: (self.link.centrals.len() > 1).then(|| if node.is_copied() { "in-sync" } else { "lost" }.into()),
             calls: node.calls().ledger().len(),
             requests,
             reports,

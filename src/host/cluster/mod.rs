@@ -5,10 +5,12 @@
 //! cores reach it by rings and wake it only when it sleeps.
 
 pub mod central;
+mod etcd;
 pub mod gateway;
 pub mod keys;
 mod link;
 mod operators;
+mod pair;
 mod socket;
 pub mod view;
 mod zap;

@@ -154,7 +154,13 @@ impl Process {
         });
         Ok(Body::Cluster(Box::new(ClusterView {
             epoch: central.epoch(),
-            mode: if central.is_active() { "active" } else { "learning" }.into(),
+            mode: match (central.is_active(), central.leads()) {
+                (true, _) => "active",
+                (false, true) => "learning",
+                (false, false) => "standby",
+            }
+            .into(),
+            etcd: self.pair.as_ref().map(|pair| if pair.store_answers() { "answers" } else { "silent" }.into()),
             dry_run: central.is_dry_run(),
             calls: central.authority().ledger().len(),
             granted: counts.granted,

@@ -9,8 +9,12 @@ use std::net::SocketAddr;
 /// Messages in one direction's queue: a sync's chunks and the requests of a second.
 const QUEUE: i32 = 20_000;
 
+/// How long an end waits for its last words to be sent, in milliseconds.
+const LINGER: i32 = 200;
+
 fn prepare(socket: &zmq::Socket) -> zmq::Result<()> {
-    socket.set_linger(0)?;
+    // What a process says last is given a moment to go.
+    socket.set_linger(LINGER)?;
     socket.set_sndhwm(QUEUE)?;
     socket.set_rcvhwm(QUEUE)?;
     socket.set_maxmsgsize(MESSAGE_MAX as i64)?;

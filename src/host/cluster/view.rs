@@ -17,6 +17,10 @@ pub struct LinkView {
     pub state: String,
     /// The central node's life, the highest seen.
     pub epoch: u64,
+    /// The central node that decides; none while it is lost.
+    pub central: Option<String>,
+    /// Of a pair: whether the other one has a copy of the calls: `in-sync` or `lost`.
+    pub standby: Option<String>,
     /// Calls of this gateway that count.
     pub calls: usize,
     /// Requests on their way, those given up a moment ago included.
@@ -54,8 +58,10 @@ pub struct LinkView {
 pub struct ClusterView {
     /// Its life.
     pub epoch: u64,
-    /// `active` or `learning`.
+    /// `active` or `learning`; `standby` of a pair.
     pub mode: String,
+    /// Of a pair: whether etcd, which says who leads, `answers` or is `silent`.
+    pub etcd: Option<String>,
     /// Limits only count what they would refuse.
     pub dry_run: bool,
     /// Calls that count.

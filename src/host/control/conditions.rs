@@ -72,7 +72,8 @@ impl Gateway {
     fn central_lost(&self) -> Option<Condition> {
         let cluster = self.cluster.as_ref()?;
         let since = cluster.lost_since()?;
-        let what = format!("the central node at {} does not answer: calls are admitted by cac.disconnected", cluster.central());
+        let at: Vec<String> = cluster.centrals().iter().map(ToString::to_string).collect();
+        let what = format!("the central node at {} does not answer: calls are admitted by cac.disconnected", at.join(" or "));
         Some(Condition::new("gateway", "central-lost", Severity::Major, what).since(since).over("the central node answers"))
     }
 

@@ -10,6 +10,16 @@ use super::limits::Denial;
 /// The version spoken; nodes of the version before it are understood.
 pub const VERSION: u16 = 1;
 
+/// What an end can do beyond the first minor version: bits of HELLO and WELCOME. Neither is asked for what the other did not name (R43).
+pub mod features {
+    /// A gateway that keeps a copy of its calls at a standby.
+    pub const COPY: u32 = 1;
+}
+
+/// One of the central nodes that a gateway is configured with, by its place among them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Side(pub u8);
+
 /// What each message begins with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Header {
@@ -91,6 +101,8 @@ pub enum ToCentral {
         fingerprint: u64,
         /// The highest epoch seen: a central node of a lower one must step back.
         highest_epoch: u64,
+        /// What the node can do beyond the first minor version: [`features`].
+        features: u32,
     },
     /// IP_LOOKUP or ALLOCATE.
     Ask(Request),
@@ -137,6 +149,11 @@ pub enum ToCentral {
     },
     /// The authority of the node is alive (R36).
     Heartbeat,
+    /// The node ends: its calls are over, or, to be taken up by its next life, count on until that comes or it is forgotten.
+    Goodbye {
+        /// Whether they count on.
+        keep: bool,
+    },
 }
 
 /// Why a session is refused.
@@ -150,6 +167,8 @@ pub enum Refusal {
     DuplicateId,
     /// The central node has no room for another node.
     Full,
+    /// It does not lead, and the node has no use for a standby.
+    NotLeader,
 }
 
 impl Refusal {
@@ -160,6 +179,7 @@ impl Refusal {
             Refusal::Configuration => "its [[scope]] tables are others",
             Refusal::DuplicateId => "another node of this number is alive",
             Refusal::Full => "there is no room for another node",
+            Refusal::NotLeader => "it is the standby",
         }
     }
 }
@@ -184,7 +204,18 @@ pub enum ToNode {
         attempt: u32,
         /// Chunks that may be sent before more are allowed (R30).
         credit: u32,
+        /// Whether it decides about calls. A standby keeps a copy of them.
+        leads: bool,
+        /// What it can do beyond the first minor version: [`features`].
+        features: u32,
     },
+    /// The standby leads from now on, in this epoch; the session goes on in it (R42).
+    Lead {
+        /// Higher than every one before.
+        epoch: u64,
+    },
+    /// The session ends: the central node ends, or leads no more.
+    Goodbye,
     /// There will be no session.
     Refused {
         /// That of the hello.

@@ -9,6 +9,7 @@
 //! - [`message`], [`node`] and [`central`]: what a gateway (SC) and the central node (CS) say to each other, and their machines;
 //! - [`wire`]: the same in octets;
 //! - [`asker`]: a core's end of the way to the node;
+//! - [`lease`]: who of a pair of central nodes leads;
 //! - [`share`]: how several cores of one gateway use one limit without asking each other for every call.
 //!
 //! Nothing here knows MGCP, an endpoint or a socket.
@@ -17,6 +18,7 @@ pub mod asker;
 pub mod authority;
 pub mod central;
 pub mod charge;
+pub mod lease;
 pub mod ledger;
 pub mod limits;
 pub mod message;

@@ -4,18 +4,19 @@
 //! [`Event::Time`]; then do what [`Central::poll`] says. It keeps nothing that a sync of the nodes cannot rebuild, so it may be restarted
 //! at any time, with a higher epoch: it then learns what is up before it grants anything (R32).
 
+mod lead;
 mod nodes;
 
 use super::authority::{Authority, Verdict};
 use super::charge::{Class, Key, ScId};
-use super::ledger::{BUCKETS, Ccb, bucket_of};
+use super::ledger::{BUCKETS, Ccb, Digests, bucket_of};
 use super::limits::{Cause, Denial, Limits};
 use super::message::{Answer, Framed, Header, Refusal, Report, Request, ToCentral, ToNode, Told, VERSION};
 use super::policy::Policy;
 use super::scope::{ScopeId, Tree};
 use super::threshold::Crossing;
 use crate::proto::base::Time;
-use nodes::{Contact, Newcomer, Record, Sync};
+use nodes::{Contact, Newcomer, Record, Said, Sync};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -75,7 +76,7 @@ pub struct LinkId(pub u64);
 /// What a central node is told at its start.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Its life: larger than that of every life before.
+    /// Its life: larger than that of every life before. 0: one of a pair, which keeps a copy until it is told to lead (R42).
     pub epoch: u64,
     /// Nodes that may have calls: it learns until they have told.
     pub expected: Vec<ScId>,
@@ -127,6 +128,14 @@ pub enum Event {
     Resync(Option<ScId>),
     /// No new calls of a node but emergencies, or again (R47).
     Drain(ScId, bool),
+    /// It leads in this epoch, up to then unless the time is extended (R42).
+    Lead(u64, Time),
+    /// It leads up to then.
+    Extend(Time),
+    /// It leads no more.
+    StepDown,
+    /// The process ends: gateways need not find out by silence.
+    Goodbye,
     /// Nothing but time.
     Time,
 }
@@ -145,6 +154,10 @@ pub enum Action {
 /// What operators should know of the central node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Note {
+    /// It leads: so many nodes have a copy of their calls here.
+    Leads(u64, u32),
+    /// It leads no more.
+    SteppedDown,
     /// All expected nodes have told, or the time for it is over: so many have not.
     Active(u32),
     /// A node began a session.
@@ -155,6 +168,8 @@ pub enum Note {
     SyncIncomplete(ScId),
     /// A node is lost; its calls go on counting for now.
     Orphaned(ScId),
+    /// A node ended in an orderly way: its calls go on counting for its next life.
+    Left(ScId),
     /// Its calls no longer count: so many.
     Forgotten(ScId, u32),
     /// Two nodes say they are this one; the newcomer was refused (R35).
@@ -195,7 +210,9 @@ pub struct Central {
     nodes: BTreeMap<ScId, Record>,
     links: BTreeMap<LinkId, ScId>,
     sessions: u64,
-    /// Until when it learns; `None`: it grants.
+    /// Until when it leads; `None`: it keeps a copy only. Without a pair there is no end.
+    lead_until: Option<Time>,
+    /// Until when it learns; `None`: it grants, if it leads.
     learning: Option<Time>,
     /// Nodes that may have no new calls.
     drained: BTreeSet<ScId>,
@@ -214,6 +231,7 @@ impl Central {
         let missing = settings.expected.iter().map(|&sc| (sc, Record::missing(now)));
         let mut central = Central {
             nodes: missing.collect(),
+            lead_until: Some(Time::NEVER),
             learning: Some(now + settings.learn_for),
             links: BTreeMap::new(),
             sessions: 0,
@@ -226,6 +244,9 @@ impl Central {
             policies,
             settings,
         };
+        if central.settings.epoch == 0 {
+            (central.lead_until, central.learning) = (None, None);
+        }
         central.learned(now);
         central
     }
@@ -242,7 +263,12 @@ impl Central {
 
     /// Whether it grants.
     pub fn is_active(&self) -> bool {
-        self.learning.is_none()
+        self.leads() && self.learning.is_none()
+    }
+
+    /// Whether it decides about calls. A standby keeps a copy of them.
+    pub fn leads(&self) -> bool {
+        self.lead_until.is_some()
     }
 
     /// Nodes that are expected and have not told what they have.
@@ -278,6 +304,10 @@ impl Central {
 
     /// One event.
     pub fn step(&mut self, now: Time, event: Event) {
+        // Before anything else: what came while it stood still is not answered on a lease that is over (race 18).
+        if self.lead_until.is_some_and(|until| until <= now) {
+            self.step_down(now);
+        }
         match event {
             Event::LinkUp(link, sc) => drop(self.links.insert(link, sc)),
             Event::LinkDown(link) => self.link_down(now, link),
@@ -290,6 +320,10 @@ impl Central {
             Event::Resync(Some(sc)) => self.send(sc, ToNode::Resync),
             Event::Drain(sc, true) => drop(self.drained.insert(sc)),
             Event::Drain(sc, false) => drop(self.drained.remove(&sc)),
+            Event::Lead(epoch, until) => self.lead(now, epoch, until),
+            Event::Extend(until) => self.lead_until = self.lead_until.map(|before| before.max(until)),
+            Event::StepDown => self.step_down(now),
+            Event::Goodbye => self.nodes.keys().copied().collect::<Vec<_>>().into_iter().for_each(|sc| self.send(sc, ToNode::Goodbye)),
             Event::Time => {}
         }
         self.nodes_due(now);
@@ -305,20 +339,15 @@ impl Central {
     /// When to call [`Central::step`] at the latest.
     pub fn deadline(&self) -> Time {
         let nodes = self.nodes.values().map(|node| self.node_deadline(node)).min().unwrap_or(Time::NEVER);
-        nodes.min(self.learning.unwrap_or(Time::NEVER))
+        nodes.min(self.learning.unwrap_or(Time::NEVER)).min(self.lead_until.unwrap_or(Time::NEVER))
     }
 
     fn received(&mut self, now: Time, link: LinkId, framed: Framed<ToCentral>) {
         let Some(&sc) = self.links.get(&link) else { return self.counts.stale += 1 };
         let Framed { header, message } = framed;
-        if let ToCentral::Hello { version, attempt, fingerprint, highest_epoch } = message {
-            return self.hello(
-                now,
-                link,
-                sc,
-                Newcomer { link, incarnation: header.incarnation, attempt, until: now },
-                (version, fingerprint, highest_epoch),
-            );
+        if let ToCentral::Hello { version, attempt, fingerprint, highest_epoch, features } = message {
+            let newcomer = Newcomer { link, incarnation: header.incarnation, attempt, until: now };
+            return self.hello(now, sc, newcomer, Said { version, fingerprint, highest_epoch, features });
         }
         let epoch = self.settings.epoch;
         let session = match self.nodes.get_mut(&sc).map(|node| &mut node.contact) {
@@ -332,6 +361,7 @@ impl Central {
         session.heard_at = now;
         match message {
             ToCentral::Hello { .. } => {}
+            ToCentral::Ask(_) | ToCentral::Modify(_) if self.lead_until.is_none() => self.counts.stale += 1,
             ToCentral::Ask(request) => self.ask(now, sc, request, false),
             ToCentral::Modify(request) => self.ask(now, sc, request, true),
             ToCentral::Report { number, report } => self.report(now, sc, number, report),
@@ -340,15 +370,26 @@ impl Central {
             }
             ToCentral::SyncChunk { generation, index, calls } => self.sync_chunk(now, sc, generation, index, &calls),
             ToCentral::SyncEnd { generation, chunks } => self.sync_end(sc, generation, chunks),
-            ToCentral::Compare(digests) => {
-                let mine = self.authority.ledger().digests(sc);
-                let differ: Vec<u8> = (0..BUCKETS).filter(|&place| mine[place] != digests[place]).map(|place| place as u8).collect();
-                if !differ.is_empty() && self.nodes.get(&sc).is_some_and(Record::is_in_sync) {
-                    self.send(sc, ToNode::Differ(differ));
-                }
-            }
+            ToCentral::Compare(digests) => self.compare(sc, &digests),
             ToCentral::Bucket { bucket, calls, asked } => self.mend(now, sc, bucket, &calls, &asked),
             ToCentral::Heartbeat => self.send(sc, ToNode::Heartbeat),
+            ToCentral::Goodbye { keep } => self.left(now, sc, keep),
+        }
+    }
+
+    /// What a node has, by digest. Of one that has not told since this central node leads, the same digests are as good as a sync.
+    fn compare(&mut self, sc: ScId, digests: &Digests) {
+        let mine = self.authority.ledger().digests(sc);
+        let differ: Vec<u8> = (0..BUCKETS).filter(|&place| mine[place] != digests[place]).map(|place| place as u8).collect();
+        let Some(node) = self.nodes.get_mut(&sc).filter(|node| node.has_copy()) else { return };
+        let proves = differ.is_empty() && !node.told;
+        node.told |= proves;
+        if proves {
+            let calls = self.authority.ledger().of_node(sc).count() as u32;
+            self.note(Note::InSync(sc, calls, 0));
+        }
+        if proves || !differ.is_empty() {
+            self.send(sc, ToNode::Differ(differ));
         }
     }
 
@@ -455,7 +496,7 @@ impl Central {
 
     /// One part of a node's calls as it has them: the copy becomes the same, but for calls whose request is on its way.
     fn mend(&mut self, now: Time, sc: ScId, bucket: u8, calls: &[Told], asked: &[(super::Guid, super::Leg)]) {
-        if !self.nodes.get(&sc).is_some_and(Record::is_in_sync) {
+        if !self.nodes.get(&sc).is_some_and(Record::has_copy) {
             return;
         }
         let session = self.session_of(sc);

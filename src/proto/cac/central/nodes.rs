@@ -1,6 +1,7 @@
 //! What the central node knows of each gateway node: its session, or since when it is lost; and when it is forgotten.
 
 use super::super::charge::ScId;
+use super::super::message::features;
 use super::{Action, Central, Framed, Header, LinkId, NodeView, Note, Reach, Refusal, ToNode, VERSION};
 use crate::proto::base::Time;
 
@@ -55,6 +56,15 @@ pub(super) struct Newcomer {
     pub until: Time,
 }
 
+/// What a hello says of its node.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Said {
+    pub version: u16,
+    pub fingerprint: u64,
+    pub highest_epoch: u64,
+    pub features: u32,
+}
+
 impl Record {
     /// A node that is expected.
     pub fn missing(now: Time) -> Record {
@@ -62,7 +72,12 @@ impl Record {
     }
 
     pub fn is_in_sync(&self) -> bool {
-        self.told && matches!(&self.contact, Contact::Up(session) if session.sync.is_none() && session.synced)
+        self.told && self.has_copy()
+    }
+
+    /// Whether there is a session in which it has told all it had, be it to a standby.
+    pub fn has_copy(&self) -> bool {
+        matches!(&self.contact, Contact::Up(session) if session.sync.is_none() && session.synced)
     }
 }
 
@@ -80,14 +95,16 @@ impl Central {
         })
     }
 
-    /// A node wants a session. `said`: its version, its scopes, the highest epoch it saw.
-    pub(super) fn hello(&mut self, now: Time, link: LinkId, sc: ScId, newcomer: Newcomer, said: (u16, u64, u64)) {
-        let (version, fingerprint, highest_epoch) = said;
-        if highest_epoch > self.settings.epoch {
+    /// A node wants a session.
+    pub(super) fn hello(&mut self, now: Time, sc: ScId, newcomer: Newcomer, said: Said) {
+        let Said { version, fingerprint, highest_epoch, .. } = said;
+        if self.leads() && highest_epoch > self.settings.epoch {
             self.note(Note::HigherEpoch(highest_epoch));
         }
         let why = if version.abs_diff(VERSION) > 1 {
             Some(Refusal::Version)
+        } else if !self.leads() && said.features & features::COPY == 0 {
+            Some(Refusal::NotLeader)
         } else if fingerprint != self.authority.tree().fingerprint() {
             Some(Refusal::Configuration)
         } else if !self.nodes.contains_key(&sc) && self.nodes.len() >= self.settings.nodes_max {
@@ -105,7 +122,9 @@ impl Central {
         match &node.contact {
             // The node itself, before the loss of its old connection was seen; a life before never comes back.
             Contact::Up(session)
-                if session.link != link && session.incarnation != newcomer.incarnation && now.since(session.heard_at) < silence =>
+                if session.link != newcomer.link
+                    && session.incarnation != newcomer.incarnation
+                    && now.since(session.heard_at) < silence =>
             {
                 if let Some(old) = node.newcomer.replace(Newcomer { until, ..newcomer }) {
                     self.refuse(sc, &old, Refusal::DuplicateId);
@@ -140,7 +159,8 @@ impl Central {
         }
         self.note(Note::Joined(sc));
         let credit = self.settings.credit;
-        self.send(sc, ToNode::Welcome { attempt: newcomer.attempt, credit });
+        let leads = self.leads();
+        self.send(sc, ToNode::Welcome { attempt: newcomer.attempt, credit, leads, features: features::COPY });
     }
 
     fn refuse(&mut self, sc: ScId, newcomer: &Newcomer, why: Refusal) {
@@ -161,7 +181,7 @@ impl Central {
     }
 
     /// A node is lost. Its calls count on, and are what they were before a sync that was cut (I12).
-    fn lose(&mut self, now: Time, sc: ScId) {
+    pub(super) fn lose(&mut self, now: Time, sc: ScId) {
         let Some(node) = self.nodes.get_mut(&sc) else { return };
         node.contact = Contact::Lost(now, false);
         self.note(Note::Orphaned(sc));
@@ -173,11 +193,8 @@ impl Central {
     /// A node is dead: its calls no longer count.
     pub(super) fn forget(&mut self, now: Time, sc: ScId) {
         let Some(node) = self.nodes.get_mut(&sc) else { return };
-        if let Contact::Up(session) = &node.contact {
-            let link = session.link;
-            self.links.remove(&link);
-            self.actions.push_back(Action::Close(link));
-            self.lose(now, sc);
+        if matches!(node.contact, Contact::Up(_)) {
+            self.hang_up(now, sc);
         }
         let removed = self.authority.remove(sc, |_| true) as u32;
         self.drop_node(sc, removed);
@@ -206,12 +223,7 @@ impl Central {
             let silence = self.settings.silence;
             let Some(node) = self.nodes.get_mut(&sc) else { continue };
             match &node.contact {
-                Contact::Up(session) if now.since(session.heard_at) >= silence => {
-                    let link = session.link;
-                    self.links.remove(&link);
-                    self.actions.push_back(Action::Close(link));
-                    self.lose(now, sc);
-                }
+                Contact::Up(session) if now.since(session.heard_at) >= silence => self.hang_up(now, sc),
                 Contact::Up(_) => {
                     // It spoke after it was challenged: the newcomer is another one.
                     if let Some(newcomer) = node.newcomer.take() {

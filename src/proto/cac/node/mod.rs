@@ -13,11 +13,10 @@ use super::authority::Authority;
 use super::charge::{Charge, Class, Guid, Key, Leg, ScId};
 use super::ledger::{Admission, Ccb};
 use super::limits::{Amount, Amounts, Cause, Denial, Limits};
-use super::message::{Framed, Refusal, Report, ToCentral, ToNode, Told};
+use super::message::{Framed, Refusal, Report, Side, ToCentral, ToNode, Told, features};
 use super::policy::Policy;
 use super::scope::{ScopeId, Tree};
 use crate::proto::base::Time;
-use reports::Reports;
 use requests::Requests;
 use session::Link;
 use std::collections::VecDeque;
@@ -49,6 +48,10 @@ pub struct Settings {
     pub calls_max: usize,
     /// Nodes of the cluster, for [`Policy::Share`].
     pub nodes: u32,
+    /// Central nodes of the cluster: one, or a pair of which one leads and the other keeps a copy (R42).
+    pub centrals: u8,
+    /// What this node can do beyond the first minor version: [`features`](super::message::features).
+    pub features: u32,
 }
 
 impl Settings {
@@ -66,6 +69,8 @@ impl Settings {
             reports_max: 8_192,
             calls_max: 1_000_000,
             nodes: 1,
+            centrals: 1,
+            features: features::COPY,
         }
     }
 }
@@ -74,11 +79,11 @@ impl Settings {
 #[derive(Clone, PartialEq, Debug)]
 pub enum Event {
     /// The connection asked for with [`Action::Connect`] is there.
-    LinkUp,
+    LinkUp(Side),
     /// It is gone, or did not come about.
-    LinkDown,
+    LinkDown(Side),
     /// A message came by it.
-    Received(Framed<ToNode>),
+    Received(Side, Framed<ToNode>),
     /// A call wants to begin.
     Ask(Guid, Leg, Charge),
     /// A call is to be charged otherwise.
@@ -87,6 +92,8 @@ pub enum Event {
     Fact(Guid, Leg, Charge),
     /// A call is over, or no longer wanted.
     End(Guid, Leg),
+    /// The gateway ends, and its calls with it.
+    Leave,
     /// Nothing but time.
     Time,
 }
@@ -94,12 +101,12 @@ pub enum Event {
 /// What a node wants done.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Action {
-    /// Connect to the central node.
-    Connect,
+    /// Connect to this central node.
+    Connect(Side),
     /// Close the connection.
-    Disconnect,
+    Disconnect(Side),
     /// Send this by it.
-    Send(Framed<ToCentral>),
+    Send(Side, Framed<ToCentral>),
     /// The decision about a call that asked to begin.
     Decided(Guid, Leg, Decision),
     /// The decision about a change.
@@ -120,18 +127,20 @@ pub enum Decision {
 /// What operators should know of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Note {
-    /// The central node answers: a session of this epoch begins.
-    Connected(u64),
+    /// This central node answers and leads: a session of this epoch begins, or one goes on in it.
+    Connected(Side, u64),
     /// It no longer does.
-    Disconnected,
+    Disconnected(Side),
+    /// It is the standby: a session begins that keeps a copy of the calls there.
+    Copying(Side),
     /// All calls are known to it.
-    InSync,
+    InSync(Side),
     /// It refuses a session.
-    Refused(Refusal),
+    Refused(Side, Refusal),
     /// Something would not fit, and the session was ended for it (R38).
-    Overflow,
+    Overflow(Side),
     /// Both ends did not have the same calls in so many parts.
-    Mended(u32),
+    Mended(Side, u32),
 }
 
 /// What a node counts (R44).
@@ -166,10 +175,9 @@ pub struct Node {
     /// Calls but for emergencies that were up in each scope when contact was lost last.
     held: Vec<u32>,
     requests: Requests,
-    reports: Reports,
-    link: Link,
+    /// One for each central node, by [`Side`].
+    links: Vec<Link>,
     highest_epoch: u64,
-    attempts: u32,
     counts: Counts,
     actions: VecDeque<Action>,
 }
@@ -182,10 +190,8 @@ impl Node {
         Node {
             held: vec![0; tree.len()],
             requests: Requests::new(settings.requests_max),
-            reports: Reports::new(settings.reports_max),
-            link: Link::down(now),
+            links: (0..settings.centrals.max(1)).map(|_| Link::down(now, settings.reports_max)).collect(),
             highest_epoch: 0,
-            attempts: 0,
             counts: Counts::default(),
             actions: VecDeque::new(),
             calls,
@@ -212,19 +218,29 @@ impl Node {
         self.counts
     }
 
-    /// Whether the central node has all calls of this one.
+    /// Whether the central node that leads has all calls of this one.
     pub fn is_in_sync(&self) -> bool {
-        self.link.is_in_sync()
+        self.leader().and_then(|side| self.links.get(side)).is_some_and(Link::is_in_sync)
     }
 
-    /// Whether there is a session, and the highest epoch seen.
+    /// Whether there is a session with one that leads, and the highest epoch seen.
     pub fn contact(&self) -> (bool, u64) {
-        (self.link.has_session(), self.highest_epoch)
+        (self.has_leader(), self.highest_epoch)
     }
 
-    /// What is kept for the central node: requests, and reports that it has not acknowledged (I14).
+    /// Whether the standby has all calls of this node.
+    pub fn is_copied(&self) -> bool {
+        self.links.iter().any(|link| !link.leads() && link.is_in_sync())
+    }
+
+    /// The central node that decides.
+    pub fn leads(&self) -> Option<Side> {
+        self.leader().map(|side| Side(side as u8))
+    }
+
+    /// What is kept for the central nodes: requests, and reports that one has not acknowledged (I14).
     pub fn queued(&self) -> (usize, usize) {
-        (self.requests.len(), self.reports.len())
+        (self.requests.len(), self.links.iter().map(Link::reports).max().unwrap_or(0))
     }
 
     /// Other limits; the central node has its own.
@@ -235,13 +251,14 @@ impl Node {
     /// One event.
     pub fn step(&mut self, now: Time, event: Event) {
         match event {
-            Event::LinkUp => self.link_up(now),
-            Event::LinkDown => self.disconnected(now),
-            Event::Received(framed) => self.received(now, framed),
+            Event::LinkUp(Side(side)) => self.link_up(now, usize::from(side)),
+            Event::LinkDown(Side(side)) => self.disconnected(now, usize::from(side)),
+            Event::Received(Side(side), framed) => self.received(now, usize::from(side), framed),
             Event::Ask(guid, leg, charge) => self.ask(now, guid, leg, charge),
             Event::Change(guid, leg, charge) => self.change(now, guid, leg, charge),
             Event::Fact(guid, leg, charge) => self.charged(now, guid, leg, charge),
             Event::End(guid, leg) => self.end(now, guid, leg),
+            Event::Leave => self.leave(),
             Event::Time => {}
         }
         self.due(now);
@@ -254,12 +271,12 @@ impl Node {
 
     /// When to call [`Node::step`] at the latest.
     pub fn deadline(&self) -> Time {
-        self.requests.deadline().min(self.link.deadline())
+        self.links.iter().map(Link::deadline).fold(self.requests.deadline(), Time::min)
     }
 
     fn due(&mut self, now: Time) {
         self.requests_due(now);
-        self.link_due(now);
+        (0..self.links.len()).for_each(|side| self.link_due(now, side));
     }
 
     fn key(&self, guid: Guid, leg: Leg) -> Key {
@@ -316,17 +333,17 @@ impl Node {
         self.calls.ledger().of_node(self.settings.sc).map(told)
     }
 
+    /// Tells every central node there is a session with; the sync of the next session tells the others.
     fn report(&mut self, now: Time, report: Report) {
-        if !self.link.has_session() {
-            // The sync of the next session tells it.
-            return;
-        }
-        match self.reports.push(now, report) {
-            Some(number) => self.send(ToCentral::Report { number, report }),
-            None => {
-                self.note(Note::Overflow);
-                self.actions.push_back(Action::Disconnect);
-                self.disconnected(now);
+        (0..self.links.len()).for_each(|side| self.report_to(now, side, report));
+    }
+
+    /// Tells those that keep a copy what the one that leads knows, because it decided so.
+    fn copy(&mut self, now: Time, guid: Guid, leg: Leg) {
+        let Some(told) = self.told(guid, leg) else { return };
+        for side in 0..self.links.len() {
+            if self.links.get(side).is_some_and(|link| !link.leads()) {
+                self.report_to(now, side, Report::Fact(told));
             }
         }
     }

@@ -130,12 +130,12 @@ impl Node {
         if charge.class == Class::Emergency {
             return self.decide_alone(now, guid, leg, charge, Admission::Emergency);
         }
-        if !self.link.has_session() {
+        if !self.has_leader() {
             return self.decide_alone(now, guid, leg, charge, Admission::Disconnected);
         }
         let waiting = Waiting { guid, leg, charge, state: State::New, due: now + self.settings.decide_within };
         match self.requests.insert(waiting) {
-            Some(handle) => self.send(ToCentral::Ask(Request { handle, guid, leg, charge })),
+            Some(handle) => self.ask_leader(ToCentral::Ask(Request { handle, guid, leg, charge })),
             None => self.decide_alone(now, guid, leg, charge, Admission::Deadline),
         }
     }
@@ -145,7 +145,7 @@ impl Node {
         if charge.class == Class::Emergency || told.charge == charge {
             return self.change_decided(now, guid, leg, charge, Ok(()));
         }
-        if !self.link.has_session() {
+        if !self.has_leader() {
             let decision = self.alone(&charge, true);
             return self.change_decided(now, guid, leg, charge, decision);
         }
@@ -156,7 +156,7 @@ impl Node {
             return self.actions.push_back(Action::Changed(guid, leg, Decision::Refused(busy)));
         }
         match self.requests.insert(waiting) {
-            Some(handle) => self.send(ToCentral::Modify(Request { handle, guid, leg, charge })),
+            Some(handle) => self.ask_leader(ToCentral::Modify(Request { handle, guid, leg, charge })),
             None => self.actions.push_back(Action::Changed(guid, leg, Decision::Refused(busy))),
         }
     }
@@ -213,6 +213,7 @@ impl Node {
             (State::New, Answer::Granted) => {
                 self.counts.granted += 1;
                 self.put(now, guid, leg, waiting.charge, Admission::Granted);
+                self.copy(now, guid, leg);
                 self.actions.push_back(Action::Decided(guid, leg, Decision::Admitted(Admission::Granted)));
             }
             (State::New, Answer::Denied(denial)) => {
@@ -220,7 +221,10 @@ impl Node {
                 self.actions.push_back(Action::Decided(guid, leg, Decision::Refused(denial)));
             }
             (State::New, Answer::Learning) => self.decide_alone(now, guid, leg, waiting.charge, Admission::Learning),
-            (State::Change, Answer::Granted) => self.change_applied(now, guid, leg, waiting.charge),
+            (State::Change, Answer::Granted) => {
+                self.change_applied(now, guid, leg, waiting.charge);
+                self.copy(now, guid, leg);
+            }
             (State::Change, Answer::Denied(denial)) => {
                 self.actions.push_back(Action::Changed(guid, leg, Decision::Refused(denial)));
             }

@@ -1,8 +1,12 @@
-//! The session with the central node: hello, sync, heartbeats, comparisons; and what its end means.
+//! The sessions with the central nodes: hello, sync, heartbeats, comparisons; and what their end means.
+//!
+//! One central node decides. With a pair the other has a session too, which keeps a copy of the calls there: the same messages but for
+//! requests. When the copy's keeper begins to lead it says so, the session goes on, and both ends compare (R42).
 
 use super::super::charge::Key;
 use super::super::ledger::bucket_of;
-use super::super::message::{Framed, Header, ToCentral, ToNode, Told, VERSION};
+use super::super::message::{Framed, Header, Report, Side, ToCentral, ToNode, Told, VERSION};
+use super::reports::Reports;
 use super::{Action, Node, Note};
 use crate::proto::base::Time;
 use std::time::Duration;
@@ -22,6 +26,10 @@ const PAUSE_LAST: Duration = Duration::from_secs(2);
 pub(super) struct Session {
     epoch: u64,
     id: u64,
+    /// Whether the other end decides about calls.
+    leads: bool,
+    /// Whether it is known to have all calls: false from the moment it begins to lead until both ends have compared.
+    proved: bool,
     /// The last message sent, and heard.
     sent: u64,
     heard: u64,
@@ -55,24 +63,36 @@ enum State {
     Up(Session),
 }
 
-/// The link to the central node.
+/// The link to a central node.
 #[derive(Debug)]
 pub(super) struct Link {
     state: State,
     failures: u32,
+    attempts: u32,
+    reports: Reports,
 }
 
 impl Link {
-    pub fn down(now: Time) -> Link {
-        Link { state: State::Down(now), failures: 0 }
+    pub fn down(now: Time, reports_max: usize) -> Link {
+        Link { state: State::Down(now), failures: 0, attempts: 0, reports: Reports::new(reports_max) }
     }
 
-    pub fn has_session(&self) -> bool {
+    fn has_session(&self) -> bool {
         matches!(self.state, State::Up(_))
     }
 
+    /// Whether the other end decides about calls.
+    pub fn leads(&self) -> bool {
+        matches!(&self.state, State::Up(session) if session.leads)
+    }
+
     pub fn is_in_sync(&self) -> bool {
-        matches!(&self.state, State::Up(session) if session.sync.is_none())
+        matches!(&self.state, State::Up(session) if session.sync.is_none() && session.proved)
+    }
+
+    /// Reports that the other end has not acknowledged.
+    pub fn reports(&self) -> usize {
+        self.reports.len()
     }
 
     pub fn deadline(&self) -> Time {
@@ -87,62 +107,104 @@ impl Link {
 }
 
 impl Node {
-    pub(super) fn send(&mut self, message: ToCentral) {
-        let header = match &mut self.link.state {
-            State::Up(session) => {
+    /// The link to the central node that decides.
+    pub(super) fn leader(&self) -> Option<usize> {
+        self.links.iter().position(Link::leads)
+    }
+
+    pub(super) fn has_leader(&self) -> bool {
+        self.leader().is_some()
+    }
+
+    pub(super) fn ask_leader(&mut self, message: ToCentral) {
+        if let Some(side) = self.leader() {
+            self.send(side, message);
+        }
+    }
+
+    fn session(&mut self, side: usize) -> Option<&mut Session> {
+        match self.links.get_mut(side).map(|link| &mut link.state) {
+            Some(State::Up(session)) => Some(session),
+            _ => None,
+        }
+    }
+
+    fn send(&mut self, side: usize, message: ToCentral) {
+        let header = match self.session(side) {
+            Some(session) => {
                 session.sent += 1;
                 Header { epoch: session.epoch, session: session.id, number: session.sent, ..Header::default() }
             }
-            _ => Header::default(),
+            None => Header::default(),
         };
         let header = Header { sc: self.settings.sc, incarnation: self.settings.incarnation, ..header };
-        self.actions.push_back(Action::Send(Framed { header, message }));
+        self.actions.push_back(Action::Send(Side(side as u8), Framed { header, message }));
     }
 
-    pub(super) fn link_up(&mut self, now: Time) {
-        if !matches!(self.link.state, State::Connecting(_)) {
-            return;
-        }
-        self.attempts = self.attempts.wrapping_add(1);
-        self.link.state = State::Hello(now + PATIENCE);
-        self.send(ToCentral::Hello {
-            version: VERSION,
-            attempt: self.attempts,
-            fingerprint: self.tree.fingerprint(),
-            highest_epoch: self.highest_epoch,
-        });
-    }
-
-    /// The connection, or the session over it, is gone: from now on the node decides alone (R13, R14).
-    pub(super) fn disconnected(&mut self, now: Time) {
-        let had_session = self.link.has_session();
-        let pause = PAUSE_FIRST.saturating_mul(1 << self.link.failures.min(6)).min(PAUSE_LAST);
-        self.link.failures = self.link.failures.saturating_add(1);
-        self.link.state = State::Down(now + pause);
-        if had_session {
-            self.hold();
-            self.reports.clear();
-            self.decide_all(now);
-            self.note(Note::Disconnected);
-        }
-    }
-
-    fn give_up(&mut self, now: Time) {
-        self.actions.push_back(Action::Disconnect);
-        self.disconnected(now);
-    }
-
-    pub(super) fn received(&mut self, now: Time, framed: Framed<ToNode>) {
-        let Framed { header, message } = framed;
-        match (&mut self.link.state, &message) {
-            (State::Hello(_), ToNode::Welcome { attempt, credit }) if *attempt == self.attempts => {
-                let credit = *credit;
-                return self.welcomed(now, header, credit);
+    /// Tells one central node, when there is a session with it.
+    pub(super) fn report_to(&mut self, now: Time, side: usize, report: Report) {
+        let Some(link) = self.links.get_mut(side).filter(|link| link.has_session()) else { return };
+        match link.reports.push(now, report) {
+            Some(number) => self.send(side, ToCentral::Report { number, report }),
+            None => {
+                self.note(Note::Overflow(Side(side as u8)));
+                self.give_up(now, side);
             }
-            (State::Hello(_), ToNode::Refused { attempt, why }) if *attempt == self.attempts => {
-                self.note(Note::Refused(*why));
-                self.link.failures = self.link.failures.max(6);
-                return self.give_up(now);
+        }
+    }
+
+    pub(super) fn link_up(&mut self, now: Time, side: usize) {
+        let highest_epoch = self.highest_epoch;
+        let Some(link) = self.links.get_mut(side).filter(|link| matches!(link.state, State::Connecting(_))) else { return };
+        link.attempts = link.attempts.wrapping_add(1);
+        link.state = State::Hello(now + PATIENCE);
+        let attempt = link.attempts;
+        let (fingerprint, features) = (self.tree.fingerprint(), self.settings.features);
+        self.send(side, ToCentral::Hello { version: VERSION, attempt, fingerprint, highest_epoch, features });
+    }
+
+    /// The connection, or the session over it, is gone. If that one decided, the node decides alone from now on (R13, R14).
+    pub(super) fn disconnected(&mut self, now: Time, side: usize) {
+        let Some(link) = self.links.get_mut(side) else { return };
+        let led = link.leads();
+        let pause = PAUSE_FIRST.saturating_mul(1 << link.failures.min(6)).min(PAUSE_LAST);
+        link.failures = link.failures.saturating_add(1);
+        link.state = State::Down(now + pause);
+        link.reports.clear();
+        if led {
+            self.hold();
+            self.decide_all(now);
+            self.note(Note::Disconnected(Side(side as u8)));
+        }
+    }
+
+    fn give_up(&mut self, now: Time, side: usize) {
+        self.actions.push_back(Action::Disconnect(Side(side as u8)));
+        self.disconnected(now, side);
+    }
+
+    /// The last word to every central node.
+    pub(super) fn leave(&mut self) {
+        for side in 0..self.links.len() {
+            if self.session(side).is_some() {
+                self.send(side, ToCentral::Goodbye { keep: false });
+            }
+        }
+    }
+
+    pub(super) fn received(&mut self, now: Time, side: usize, framed: Framed<ToNode>) {
+        let Framed { header, message } = framed;
+        let Some(link) = self.links.get_mut(side) else { return };
+        let attempts = link.attempts;
+        match (&mut link.state, &message) {
+            (State::Hello(_), ToNode::Welcome { attempt, credit, leads, .. }) if *attempt == attempts => {
+                let (credit, leads) = (*credit, *leads);
+                return self.welcomed(now, side, header, credit, leads);
+            }
+            (State::Hello(_), ToNode::Refused { attempt, why }) if *attempt == attempts => {
+                link.failures = link.failures.max(6);
+                self.note(Note::Refused(Side(side as u8), *why));
+                return self.give_up(now, side);
             }
             (State::Up(session), _) if (header.epoch, header.session) == (session.epoch, session.id) && header.number > session.heard => {
                 session.heard = header.number;
@@ -152,149 +214,219 @@ impl Node {
         }
         match message {
             ToNode::Welcome { .. } | ToNode::Refused { .. } => self.counts.stale += 1,
-            ToNode::Reply { handle, guid, leg, answer } => self.replied(now, handle, guid, leg, answer),
-            ToNode::ReportAck(number) => self.reports.acknowledged(now, number),
+            ToNode::Reply { handle, guid, leg, answer } if self.leader() == Some(side) => self.replied(now, handle, guid, leg, answer),
+            ToNode::Reply { .. } => self.counts.stale += 1,
+            ToNode::ReportAck(number) => {
+                if let Some(link) = self.links.get_mut(side) {
+                    link.reports.acknowledged(now, number);
+                }
+            }
             ToNode::SyncCredit { generation, chunks } => {
-                if let State::Up(Session { generation: current, sync: Some(sync), .. }) = &mut self.link.state
+                if let Some(Session { generation: current, sync: Some(sync), .. }) = self.session(side)
                     && *current == generation
                 {
                     sync.credit = sync.credit.max(chunks);
                     sync.patience = now + PATIENCE;
-                    self.sync_on();
+                    self.sync_on(side);
                 }
             }
-            ToNode::SyncResult { generation, ok } => self.sync_over(now, generation, ok),
-            ToNode::Differ(buckets) => self.tell_buckets(&buckets),
+            ToNode::SyncResult { generation, ok } => self.sync_over(now, side, generation, ok),
+            ToNode::Differ(buckets) => self.differ(side, &buckets),
             ToNode::Heartbeat => {}
             ToNode::Resync => {
-                if self.is_in_sync() {
-                    self.sync_begin(now, RESYNC_CREDIT);
+                if self.session(side).is_some_and(|session| session.sync.is_none()) {
+                    self.sync_begin(now, side, RESYNC_CREDIT);
                 }
             }
+            ToNode::Lead { epoch } => self.led(now, side, epoch),
+            ToNode::Goodbye => self.give_up(now, side),
         }
     }
 
-    /// A session begins (R11); one of an epoch below the highest seen is none (I9).
-    fn welcomed(&mut self, now: Time, header: Header, credit: u32) {
-        if header.epoch < self.highest_epoch {
-            self.counts.stale += 1;
-            return self.give_up(now);
+    /// A session begins (R11); one that leads in an epoch below the highest seen is none (I9).
+    fn welcomed(&mut self, now: Time, side: usize, header: Header, credit: u32, leads: bool) {
+        if leads && !self.obey(now, side, header.epoch) {
+            return;
         }
-        self.highest_epoch = header.epoch;
-        self.link.failures = 0;
-        self.reports.clear();
-        self.link.state = State::Up(Session {
+        let (heartbeat_at, compare_at) = (now + self.settings.heartbeat, now + self.settings.compare_every);
+        let Some(link) = self.links.get_mut(side) else { return };
+        link.failures = 0;
+        link.reports.clear();
+        link.state = State::Up(Session {
             epoch: header.epoch,
             id: header.session,
+            leads,
+            proved: true,
             sent: 0,
             heard: header.number,
             heard_at: now,
-            heartbeat_at: now + self.settings.heartbeat,
-            compare_at: now + self.settings.compare_every,
+            heartbeat_at,
+            compare_at,
             sync: None,
             generation: 0,
         });
-        self.note(Note::Connected(header.epoch));
-        self.sync_begin(now, credit);
+        let side_name = Side(side as u8);
+        self.note(if leads { Note::Connected(side_name, header.epoch) } else { Note::Copying(side_name) });
+        self.sync_begin(now, side, credit);
     }
 
-    fn sync_begin(&mut self, now: Time, credit: u32) {
-        let State::Up(session) = &mut self.link.state else { return };
+    /// Whether the central node of this epoch is listened to: no other of a higher one was heard of. Whoever led before leads no more.
+    fn obey(&mut self, now: Time, side: usize, epoch: u64) -> bool {
+        if epoch < self.highest_epoch {
+            self.counts.stale += 1;
+            self.give_up(now, side);
+            return false;
+        }
+        self.highest_epoch = epoch;
+        if let Some(deposed) = self.leader().filter(|&leader| leader != side) {
+            self.give_up(now, deposed);
+        }
+        true
+    }
+
+    /// The standby leads from now on: it has a copy, which both ends compare, and only what differs is told anew (R42).
+    fn led(&mut self, now: Time, side: usize, epoch: u64) {
+        if !self.obey(now, side, epoch) {
+            return;
+        }
+        let Some(session) = self.session(side) else { return };
+        (session.epoch, session.leads, session.proved) = (epoch, true, false);
+        let syncing = session.sync.is_some();
+        self.note(Note::Connected(Side(side as u8), epoch));
+        match syncing {
+            // What is on its way carries the old epoch and counts for nothing.
+            true => self.sync_begin(now, side, RESYNC_CREDIT),
+            false => self.compare(side),
+        }
+    }
+
+    fn compare(&mut self, side: usize) {
+        let digests = self.calls.ledger().digests(self.settings.sc);
+        self.send(side, ToCentral::Compare(Box::new(digests)));
+    }
+
+    /// The other end has other calls in these parts; none: it has the same, and knows so.
+    fn differ(&mut self, side: usize, buckets: &[u8]) {
+        let Some(session) = self.session(side).filter(|session| session.sync.is_none()) else { return };
+        if buckets.is_empty() {
+            if !session.proved {
+                session.proved = true;
+                self.note(Note::InSync(Side(side as u8)));
+            }
+            return;
+        }
+        let proved = session.proved;
+        self.tell_buckets(side, buckets);
+        if !proved {
+            self.compare(side);
+        }
+    }
+
+    fn sync_begin(&mut self, now: Time, side: usize, credit: u32) {
+        let Some(session) = self.session(side) else { return };
         session.generation += 1;
         let generation = session.generation;
         session.sync = Some(Sync { cursor: None, chunks: 0, credit, ended: false, patience: now + PATIENCE });
         self.counts.syncs += 1;
-        self.send(ToCentral::SyncBegin { generation });
-        self.sync_on();
+        self.send(side, ToCentral::SyncBegin { generation });
+        self.sync_on(side);
     }
 
     /// Sends chunks as far as they are allowed, each of what is up at this moment (race 5), and the end behind the last.
-    fn sync_on(&mut self) {
+    fn sync_on(&mut self, side: usize) {
+        let sc = self.settings.sc;
         loop {
-            let State::Up(Session { generation, sync: Some(sync), .. }) = &mut self.link.state else { return };
-            let (generation, index) = (*generation, sync.chunks);
+            let Some(Session { generation, sync: Some(sync), .. }) = self.session(side) else { return };
+            let (generation, index, cursor) = (*generation, sync.chunks, sync.cursor);
             if sync.ended || sync.chunks >= sync.credit {
                 return;
             }
-            let first = sync.cursor.unwrap_or(Key { sc: self.settings.sc, ..Key::default() });
-            let behind = self.calls.ledger().from(first).filter(|(key, _)| Some(**key) != sync.cursor);
+            let first = cursor.unwrap_or(Key { sc, ..Key::default() });
+            let behind = self.calls.ledger().from(first).filter(|(key, _)| Some(**key) != cursor);
             let told =
                 |(key, ccb): (&Key, &super::Ccb)| Told { guid: key.guid, leg: key.leg, charge: ccb.charge, admission: ccb.admission };
             let calls: Vec<Told> = behind.take(CHUNK).map(told).collect();
+            let Some(Session { sync: Some(sync), .. }) = self.session(side) else { return };
             let Some(last) = calls.last().copied() else {
                 sync.ended = true;
-                return self.send(ToCentral::SyncEnd { generation, chunks: index });
+                return self.send(side, ToCentral::SyncEnd { generation, chunks: index });
             };
-            sync.cursor = Some(Key { sc: self.settings.sc, guid: last.guid, leg: last.leg });
+            sync.cursor = Some(Key { sc, guid: last.guid, leg: last.leg });
             sync.chunks += 1;
-            self.send(ToCentral::SyncChunk { generation, index, calls });
+            self.send(side, ToCentral::SyncChunk { generation, index, calls });
         }
     }
 
-    fn sync_over(&mut self, now: Time, generation: u32, ok: bool) {
-        let State::Up(session) = &mut self.link.state else { return };
-        if session.generation != generation || session.sync.is_none() {
+    fn sync_over(&mut self, now: Time, side: usize, generation: u32, ok: bool) {
+        let Some(session) = self.session(side) else { return };
+        if session.generation != generation {
             return;
         }
-        let credit = session.sync.as_ref().map_or(1, |sync| sync.credit.max(1));
+        let Some(sync) = &session.sync else { return };
+        let credit = sync.credit.max(1);
         if ok {
-            session.sync = None;
-            self.note(Note::InSync);
+            (session.sync, session.proved) = (None, true);
+            self.note(Note::InSync(Side(side as u8)));
         } else {
-            self.sync_begin(now, credit.min(16));
+            self.sync_begin(now, side, credit.min(RESYNC_CREDIT));
         }
     }
 
     /// All that is up or asked for in these parts, so that the other end can mend its copy.
-    fn tell_buckets(&mut self, buckets: &[u8]) {
-        if !self.is_in_sync() {
-            return;
-        }
-        self.note(Note::Mended(buckets.len() as u32));
+    fn tell_buckets(&mut self, side: usize, buckets: &[u8]) {
+        self.note(Note::Mended(Side(side as u8), buckets.len() as u32));
+        // Only the one that decides knows of calls that are asked for.
+        let is_asked = self.leader() == Some(side);
         for &bucket in buckets {
             let here = |key: &Key| bucket_of(key) == bucket;
             let calls: Vec<Told> = self.all().filter(|told| here(&self.key(told.guid, told.leg))).collect();
-            let asked = self.requests.asked().filter(|&(guid, leg)| here(&self.key(guid, leg))).collect();
-            self.send(ToCentral::Bucket { bucket, calls, asked });
+            let asked = self.requests.asked().filter(|&(guid, leg)| is_asked && here(&self.key(guid, leg))).collect();
+            self.send(side, ToCentral::Bucket { bucket, calls, asked });
         }
     }
 
-    pub(super) fn link_due(&mut self, now: Time) {
-        let silence = self.settings.heartbeat.saturating_mul(self.settings.heartbeats_missed);
-        match &mut self.link.state {
+    pub(super) fn link_due(&mut self, now: Time, side: usize) {
+        let Some(link) = self.links.get_mut(side) else { return };
+        match &mut link.state {
             State::Down(at) if *at <= now => {
-                self.link.state = State::Connecting(now + PATIENCE);
-                self.actions.push_back(Action::Connect);
+                link.state = State::Connecting(now + PATIENCE);
+                self.actions.push_back(Action::Connect(Side(side as u8)));
             }
-            State::Connecting(at) | State::Hello(at) if *at <= now => self.give_up(now),
+            State::Connecting(at) | State::Hello(at) if *at <= now => self.give_up(now, side),
             State::Down(_) | State::Connecting(_) | State::Hello(_) => {}
-            State::Up(session) => {
-                // The next heartbeat is never further away than the time that says it was the last.
-                if now.since(session.heard_at) >= silence {
-                    return self.give_up(now);
-                }
-                if session.sync.as_ref().is_some_and(|sync| sync.patience <= now) {
-                    return self.sync_begin(now, 1);
-                }
-                let beat = session.heartbeat_at <= now;
-                let compare = session.compare_at <= now;
-                if beat {
-                    session.heartbeat_at = now + self.settings.heartbeat;
-                }
-                if compare {
-                    session.compare_at = now + self.settings.compare_every;
-                }
-                let (in_sync, before) = (session.sync.is_none(), Time(now.0.saturating_sub(self.settings.heartbeat.as_nanos() as u64)));
-                if compare && in_sync {
-                    let digests = self.calls.ledger().digests(self.settings.sc);
-                    self.send(ToCentral::Compare(Box::new(digests)));
-                }
-                if beat {
-                    self.send(ToCentral::Heartbeat);
-                    for (number, report) in self.reports.take_overdue(now, before) {
-                        self.send(ToCentral::Report { number, report });
-                    }
-                }
+            State::Up(_) => self.session_due(now, side),
+        }
+    }
+
+    fn session_due(&mut self, now: Time, side: usize) {
+        let (heartbeat, compare_every) = (self.settings.heartbeat, self.settings.compare_every);
+        let silence = heartbeat.saturating_mul(self.settings.heartbeats_missed);
+        let Some(session) = self.session(side) else { return };
+        // The next heartbeat is never further away than the time that says it was the last.
+        if now.since(session.heard_at) >= silence {
+            return self.give_up(now, side);
+        }
+        if session.sync.as_ref().is_some_and(|sync| sync.patience <= now) {
+            return self.sync_begin(now, side, 1);
+        }
+        let beat = session.heartbeat_at <= now;
+        let compare = session.compare_at <= now;
+        if beat {
+            session.heartbeat_at = now + heartbeat;
+        }
+        if compare {
+            session.compare_at = now + compare_every;
+        }
+        // Until it is proved that both ends have the same, every heartbeat asks.
+        if session.sync.is_none() && (compare || beat && !session.proved) {
+            self.compare(side);
+        }
+        if beat {
+            self.send(side, ToCentral::Heartbeat);
+            let before = Time(now.0.saturating_sub(heartbeat.as_nanos() as u64));
+            let overdue = self.links.get_mut(side).map_or(Vec::new(), |link| link.reports.take_overdue(now, before));
+            for (number, report) in overdue {
+                self.send(side, ToCentral::Report { number, report });
             }
         }
     }

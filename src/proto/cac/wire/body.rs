@@ -49,6 +49,9 @@ struct Hello {
     fingerprint: u64,
     #[prost(uint64, tag = "4")]
     highest_epoch: u64,
+    /// Since minor version 1.
+    #[prost(uint32, tag = "5")]
+    features: u32,
 }
 
 /// FACT and RELEASE.
@@ -88,6 +91,16 @@ struct Compare {
     sums: Vec<u64>,
 }
 
+/// LEAD; GOODBYE of a gateway.
+#[derive(Clone, PartialEq, prost::Message)]
+struct Change {
+    #[prost(uint64, tag = "1")]
+    epoch: u64,
+    /// Whether the calls count on.
+    #[prost(bool, tag = "2")]
+    keep: bool,
+}
+
 /// A heartbeat, which has nothing to say yet.
 #[derive(Clone, PartialEq, prost::Message)]
 struct Nothing {}
@@ -99,9 +112,14 @@ struct Greeting {
     attempt: u32,
     #[prost(uint32, tag = "2")]
     credit: u32,
-    /// 1 version, 2 configuration, 3 duplicate id, 4 full.
+    /// 1 version, 2 configuration, 3 duplicate id, 4 full, 5 not the leader.
     #[prost(uint32, tag = "3")]
     why: u32,
+    /// Since minor version 1: it keeps a copy, and decides nothing.
+    #[prost(bool, tag = "4")]
+    standby: bool,
+    #[prost(uint32, tag = "5")]
+    features: u32,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -156,6 +174,9 @@ mod kind {
     pub const BUCKET: u16 = 18;
     pub const HEARTBEAT: u16 = 19;
     pub const RESYNC: u16 = 20;
+    pub const LEAD: u16 = 21;
+    /// Of a gateway, and of a central node.
+    pub const GOODBYE: u16 = 22;
 }
 
 fn one_of<T: Copy>(all: &[T], number: u32) -> Result<T, WireError> {
@@ -168,7 +189,7 @@ const DIRECTIONS: [Direction; 2] = [Direction::Inbound, Direction::Outbound];
 const CLASSES: [Class; 3] = [Class::Normal, Class::Priority, Class::Emergency];
 const ADMISSIONS: [Admission; 5] =
     [Admission::Granted, Admission::Disconnected, Admission::Learning, Admission::Deadline, Admission::Emergency];
-const REFUSALS: [Refusal; 4] = [Refusal::Version, Refusal::Configuration, Refusal::DuplicateId, Refusal::Full];
+const REFUSALS: [Refusal; 5] = [Refusal::Version, Refusal::Configuration, Refusal::DuplicateId, Refusal::Full, Refusal::NotLeader];
 
 fn number_of<T: PartialEq>(all: &[T], value: &T) -> u32 {
     all.iter().position(|known| known == value).map_or(0, |place| place as u32 + 1)
@@ -248,9 +269,8 @@ fn bucket(number: u32) -> Result<u8, WireError> {
 impl Wire for ToCentral {
     fn put(&self, out: &mut Vec<u8>) -> u16 {
         match self {
-            ToCentral::Hello { version, attempt, fingerprint, highest_epoch } => {
-                let (version, attempt, fingerprint, highest_epoch) = (u32::from(*version), *attempt, *fingerprint, *highest_epoch);
-                append(&Hello { version, attempt, fingerprint, highest_epoch }, out);
+            &ToCentral::Hello { version, attempt, fingerprint, highest_epoch, features } => {
+                append(&Hello { version: u32::from(version), attempt, fingerprint, highest_epoch, features }, out);
                 kind::HELLO
             }
             ToCentral::Ask(request) => {
@@ -297,6 +317,10 @@ impl Wire for ToCentral {
                 append(&Nothing {}, out);
                 kind::HEARTBEAT
             }
+            ToCentral::Goodbye { keep } => {
+                append(&Change { keep: *keep, ..Change::default() }, out);
+                kind::GOODBYE
+            }
         }
     }
 
@@ -304,9 +328,9 @@ impl Wire for ToCentral {
         let part = || read::<Part>(body);
         Ok(match kind {
             kind::HELLO => {
-                let Hello { version, attempt, fingerprint, highest_epoch } = read(body)?;
+                let Hello { version, attempt, fingerprint, highest_epoch, features } = read(body)?;
                 let version = u16::try_from(version).unwrap_or(u16::MAX);
-                ToCentral::Hello { version, attempt, fingerprint, highest_epoch }
+                ToCentral::Hello { version, attempt, fingerprint, highest_epoch, features }
             }
             kind::IP_LOOKUP | kind::ALLOCATE => {
                 let request = read::<Call>(body)?.to_request()?;
@@ -348,6 +372,7 @@ impl Wire for ToCentral {
                 ToCentral::Bucket { bucket: bucket(part.bucket)?, calls: calls(&part.calls)?, asked }
             }
             kind::HEARTBEAT => ToCentral::Heartbeat,
+            kind::GOODBYE => read(body).map(|Change { keep, .. }| ToCentral::Goodbye { keep })?,
             other => return Err(WireError::Type(other)),
         })
     }
@@ -356,12 +381,12 @@ impl Wire for ToCentral {
 impl Wire for ToNode {
     fn put(&self, out: &mut Vec<u8>) -> u16 {
         match self {
-            ToNode::Welcome { attempt, credit } => {
-                append(&Greeting { attempt: *attempt, credit: *credit, why: 0 }, out);
+            &ToNode::Welcome { attempt, credit, leads, features } => {
+                append(&Greeting { attempt, credit, standby: !leads, features, ..Greeting::default() }, out);
                 kind::WELCOME
             }
             ToNode::Refused { attempt, why } => {
-                append(&Greeting { attempt: *attempt, credit: 0, why: number_of(&REFUSALS, why) }, out);
+                append(&Greeting { attempt: *attempt, why: number_of(&REFUSALS, why), ..Greeting::default() }, out);
                 kind::REFUSED
             }
             ToNode::Reply { handle, guid, leg, answer } => {
@@ -406,13 +431,24 @@ impl Wire for ToNode {
                 append(&Nothing {}, out);
                 kind::RESYNC
             }
+            ToNode::Lead { epoch } => {
+                append(&Change { epoch: *epoch, ..Change::default() }, out);
+                kind::LEAD
+            }
+            ToNode::Goodbye => {
+                append(&Nothing {}, out);
+                kind::GOODBYE
+            }
         }
     }
 
     fn get(kind: u16, body: &[u8]) -> Result<ToNode, WireError> {
         let part = || read::<Part>(body);
         Ok(match kind {
-            kind::WELCOME => read(body).map(|Greeting { attempt, credit, .. }| ToNode::Welcome { attempt, credit })?,
+            kind::WELCOME => {
+                let Greeting { attempt, credit, standby, features, .. } = read(body)?;
+                ToNode::Welcome { attempt, credit, leads: !standby, features }
+            }
             kind::REFUSED => {
                 let Greeting { attempt, why, .. } = read(body)?;
                 ToNode::Refused { attempt, why: one_of(&REFUSALS, why)? }
@@ -430,6 +466,8 @@ impl Wire for ToNode {
             }
             kind::HEARTBEAT => ToNode::Heartbeat,
             kind::RESYNC => ToNode::Resync,
+            kind::LEAD => read(body).map(|Change { epoch, .. }| ToNode::Lead { epoch })?,
+            kind::GOODBYE => ToNode::Goodbye,
             other => return Err(WireError::Type(other)),
         })
     }

@@ -2,14 +2,17 @@
 //! cut, with nodes that die, come back and stand still. What must always hold is checked after each step; when all is well again for
 //! some seconds, both ends must agree about every call (I1 to I16).
 
+mod pair;
 mod random;
 mod scripts;
+mod store;
 
 use super::central::{self, Central, LinkId};
 use super::charge::{Charge, Class, Direction, Guid, Key, Leg, ScId};
+use super::lease;
 use super::ledger::Admission;
 use super::limits::{Amount, Limits};
-use super::message::{Answer, Framed, ToCentral, ToNode, Told};
+use super::message::{Answer, Framed, Side, ToCentral, ToNode, Told};
 use super::node::{self, Decision, Node};
 use super::policy::Policy;
 use super::scope::{Kind, Scope, ScopeId, Tree};
@@ -29,10 +32,13 @@ const DELAY: Duration = Duration::from_micros(300);
 /// What is on its way.
 #[derive(Clone, Debug)]
 enum Packet {
-    ToCentral(usize, LinkId, Framed<ToCentral>),
-    ToNode(usize, LinkId, Framed<ToNode>),
-    Connected(usize, LinkId),
-    Closed(usize, LinkId),
+    ToCentral(usize, usize, LinkId, Framed<ToCentral>),
+    ToNode(usize, usize, LinkId, Framed<ToNode>),
+    Connected(usize, usize, LinkId),
+    Closed(usize, usize, LinkId),
+    /// From a life of a central node to the store, and back.
+    ToStore(usize, u64, lease::Action),
+    FromStore(usize, u64, lease::Event),
     NewCall(usize),
     EndCall(usize, u32, Guid, Leg),
 }
@@ -49,11 +55,25 @@ struct Weather {
 struct Gateway {
     node: Option<Node>,
     incarnation: u32,
-    link: Option<LinkId>,
+    /// To each central node, and whether nothing passes to it.
+    links: [Option<LinkId>; 2],
+    apart: [bool; 2],
     cut: bool,
     paused: bool,
     asked: BTreeMap<(Guid, Leg), Time>,
     calls: u64,
+}
+
+/// One central node.
+#[derive(Default)]
+struct Office {
+    machine: Option<Central>,
+    /// Of a pair: its part in who leads.
+    lease: Option<lease::Lease>,
+    life: u64,
+    paused: bool,
+    /// Whether it cannot reach the store.
+    apart: bool,
 }
 
 struct World {
@@ -64,8 +84,10 @@ struct World {
     limits: Vec<Limits>,
     policy: Policy,
     gateways: Vec<Gateway>,
-    central: Option<Central>,
-    central_paused: bool,
+    offices: Vec<Office>,
+    store: store::Store,
+    /// Which life of which central node granted in each epoch (I9).
+    granted_in: BTreeMap<u64, (usize, u64)>,
     epoch: u64,
     weather: Weather,
     packets: BTreeMap<(Time, u64), Packet>,
@@ -91,12 +113,26 @@ impl World {
 
     /// The same; without `compares` both ends must agree by the other rules alone.
     fn with(seed: u64, count: usize, limit: u32, policy: Policy, compares: bool) -> World {
+        World::of(seed, count, 1, limit, policy, compares)
+    }
+
+    /// The same with so many central nodes.
+    fn of(seed: u64, count: usize, centrals: usize, limit: u32, policy: Policy, compares: bool) -> World {
         let scopes = vec![
             Scope::new(Kind::Pool, "carrier"),
             Scope::new(Kind::TrunkGroup, "north").under(POOL),
             Scope::new(Kind::TrunkGroup, "south").under(POOL),
         ];
-        let gateway = || Gateway { node: None, incarnation: 0, link: None, cut: false, paused: false, asked: BTreeMap::new(), calls: 0 };
+        let gateway = || Gateway {
+            node: None,
+            incarnation: 0,
+            links: [None; 2],
+            apart: [false; 2],
+            cut: false,
+            paused: false,
+            asked: BTreeMap::new(),
+            calls: 0,
+        };
         let mut world = World {
             seed,
             now: Time::from_millis(1_000),
@@ -105,8 +141,9 @@ impl World {
             limits: vec![Limits::of_calls(limit)],
             policy,
             gateways: (0..count).map(|_| gateway()).collect(),
-            central: None,
-            central_paused: false,
+            offices: (0..centrals).map(|_| Office::default()).collect(),
+            store: store::Store::default(),
+            granted_in: BTreeMap::new(),
             epoch: 0,
             weather: Weather::default(),
             packets: BTreeMap::new(),
@@ -120,7 +157,7 @@ impl World {
             notes: Vec::new(),
             decided: BTreeMap::new(),
         };
-        world.start_central();
+        (0..centrals).for_each(|side| world.start_office(side));
         (0..count).for_each(|place| world.start(place, Vec::new()));
         world.run(Duration::from_secs(1));
         assert!(world.all_in_sync(), "seed {seed}");
@@ -131,20 +168,48 @@ impl World {
         ScId(place as u32 + 1)
     }
 
+    /// The central node: of a pair the one that leads in the highest epoch, or the first.
+    fn place(&self) -> usize {
+        let epoch = |side: &usize| self.offices[*side].machine.as_ref().filter(|central| central.leads()).map(Central::epoch);
+        (0..self.offices.len()).rev().max_by_key(epoch).unwrap_or(0)
+    }
+
+    fn central(&self) -> &Central {
+        self.offices[self.place()].machine.as_ref().expect("a central node")
+    }
+
+    fn central_mut(&mut self) -> &mut Central {
+        let place = self.place();
+        self.offices[place].machine.as_mut().expect("a central node")
+    }
+
     fn start_central(&mut self) {
+        self.start_office(0);
+    }
+
+    fn start_office(&mut self, side: usize) {
+        let is_pair = self.offices.len() > 1;
         self.epoch += 1;
         let expected = (0..self.gateways.len()).map(World::sc).collect();
-        let settings = central::Settings::new(self.epoch, expected);
+        let settings = central::Settings::new(if is_pair { 0 } else { self.epoch }, expected);
         let policies = vec![self.policy; self.tree.len()];
-        self.central = Some(Central::new(self.now, settings, self.tree.clone(), self.limits.clone(), policies));
+        let machine = Central::new(self.now, settings, self.tree.clone(), self.limits.clone(), policies);
+        let office = &mut self.offices[side];
+        office.machine = Some(machine);
+        office.life += 1;
+        office.lease = is_pair.then(|| lease::Lease::new(self.now, store::LENGTH));
+        self.step_central(side, central::Event::Time);
     }
 
     /// The central node dies: its connections are gone with it.
     fn kill_central(&mut self) {
-        self.central = None;
-        for place in 0..self.gateways.len() {
-            self.unlink(place, DELAY);
-        }
+        self.kill_office(self.place());
+    }
+
+    fn kill_office(&mut self, side: usize) {
+        self.offices[side].machine = None;
+        self.offices[side].lease = None;
+        (0..self.gateways.len()).for_each(|place| self.unlink(place, side, DELAY));
     }
 
     /// A gateway begins a life with these calls up.
@@ -152,6 +217,7 @@ impl World {
         self.gateways[place].incarnation += 1;
         let mut settings = node::Settings::new(World::sc(place), self.gateways[place].incarnation);
         settings.nodes = self.gateways.len() as u32;
+        settings.centrals = self.offices.len() as u8;
         settings.reports_max = REPORTS_MAX;
         if !self.compares {
             settings.compare_every = Duration::from_secs(86_400);
@@ -170,7 +236,7 @@ impl World {
 
     /// A gateway dies: what it had up.
     fn kill(&mut self, place: usize) -> Vec<Told> {
-        self.unlink(place, DELAY);
+        self.unlink_all(place);
         self.gateways[place].asked.clear();
         self.gateways[place].node.take().map_or(Vec::new(), |node| World::told(&node))
     }
@@ -180,10 +246,19 @@ impl World {
         node.calls().ledger().iter().map(told).collect()
     }
 
-    fn unlink(&mut self, place: usize, after: Duration) {
-        if let Some(link) = self.gateways[place].link.take() {
-            self.push(after, Packet::Closed(place, link));
+    fn unlink_all(&mut self, place: usize) {
+        (0..self.offices.len()).for_each(|side| self.unlink(place, side, DELAY));
+    }
+
+    fn unlink(&mut self, place: usize, side: usize, after: Duration) {
+        if let Some(link) = self.gateways[place].links[side].take() {
+            self.push(after, Packet::Closed(place, side, link));
         }
+    }
+
+    /// Whether nothing passes between these two.
+    fn is_cut(&self, place: usize, side: usize) -> bool {
+        self.gateways[place].cut || self.gateways[place].apart[side]
     }
 
     fn push(&mut self, after: Duration, packet: Packet) {
@@ -192,20 +267,20 @@ impl World {
     }
 
     /// A message, as the weather is, by way of its octets.
-    fn mail(&mut self, place: usize, packet: Packet) {
+    fn mail(&mut self, place: usize, side: usize, packet: Packet) {
         let mut octets = Vec::new();
         let packet = match packet {
-            Packet::ToCentral(place, link, framed) => {
+            Packet::ToCentral(place, side, link, framed) => {
                 wire::put_to_central(&framed, &mut octets);
-                Packet::ToCentral(place, link, wire::get_to_central(&octets).expect("what was written"))
+                Packet::ToCentral(place, side, link, wire::get_to_central(&octets).expect("what was written"))
             }
-            Packet::ToNode(place, link, framed) => {
+            Packet::ToNode(place, side, link, framed) => {
                 wire::put_to_node(&framed, &mut octets);
-                Packet::ToNode(place, link, wire::get_to_node(&octets).expect("what was written"))
+                Packet::ToNode(place, side, link, wire::get_to_node(&octets).expect("what was written"))
             }
             other => other,
         };
-        if self.gateways[place].cut || self.rng.chance(self.weather.lost) {
+        if self.is_cut(place, side) || self.rng.chance(self.weather.lost) {
             return;
         }
         let copies = 1 + u64::from(self.rng.chance(self.weather.twice));
@@ -222,8 +297,8 @@ impl World {
         loop {
             let packet = self.packets.first_key_value().map_or(Time::NEVER, |(&(at, _), _)| at);
             let nodes = self.gateways.iter().filter(|gateway| !gateway.paused).filter_map(|gateway| gateway.node.as_ref());
-            let central = self.central.as_ref().filter(|_| !self.central_paused).map_or(Time::NEVER, Central::deadline);
-            let deadline = nodes.map(Node::deadline).min().unwrap_or(Time::NEVER).min(central);
+            let offices = self.offices.iter().filter(|office| !office.paused).map(Office::deadline);
+            let deadline = nodes.map(Node::deadline).chain(offices).min().unwrap_or(Time::NEVER);
             let next = packet.min(deadline);
             if next > end {
                 self.now = end;
@@ -237,7 +312,7 @@ impl World {
                 for place in 0..self.gateways.len() {
                     self.step_node(place, node::Event::Time);
                 }
-                self.step_central(central::Event::Time);
+                (0..self.offices.len()).for_each(|side| self.step_central(side, central::Event::Time));
             }
             self.check();
         }
@@ -245,43 +320,46 @@ impl World {
 
     fn deliver(&mut self, packet: Packet) {
         match packet {
-            Packet::ToCentral(place, link, framed) => match (self.central_paused, self.gateways[place].cut) {
+            Packet::ToCentral(place, side, link, framed) => match (self.offices[side].paused, self.is_cut(place, side)) {
                 // It waits in a buffer, and comes when the central node goes on.
-                (true, _) => self.push(Duration::from_millis(50), Packet::ToCentral(place, link, framed)),
+                (true, _) => self.push(Duration::from_millis(50), Packet::ToCentral(place, side, link, framed)),
                 (false, true) => {}
-                (false, false) => self.step_central(central::Event::Received(link, framed)),
+                (false, false) => self.step_central(side, central::Event::Received(link, framed)),
             },
-            Packet::ToNode(place, link, framed) => {
+            Packet::ToNode(place, side, link, framed) => {
                 if self.gateways[place].paused {
-                    return self.push(Duration::from_millis(50), Packet::ToNode(place, link, framed));
+                    return self.push(Duration::from_millis(50), Packet::ToNode(place, side, link, framed));
                 }
-                if self.gateways[place].link == Some(link) && !self.gateways[place].cut {
-                    self.step_node(place, node::Event::Received(framed));
+                if self.gateways[place].links[side] == Some(link) && !self.is_cut(place, side) {
+                    self.receive_at_node(place, side, framed);
                 }
             }
-            Packet::Connected(place, link) => {
-                if self.central.is_none() || self.gateways[place].cut || self.gateways[place].node.is_none() {
-                    return self.step_node(place, node::Event::LinkDown);
+            Packet::Connected(place, side, link) => {
+                let name = Side(side as u8);
+                if self.offices[side].machine.is_none() || self.is_cut(place, side) || self.gateways[place].node.is_none() {
+                    return self.step_node(place, node::Event::LinkDown(name));
                 }
-                if self.central_paused {
-                    return self.push(Duration::from_millis(50), Packet::Connected(place, link));
+                if self.offices[side].paused {
+                    return self.push(Duration::from_millis(50), Packet::Connected(place, side, link));
                 }
-                if self.gateways[place].link != Some(link) {
+                if self.gateways[place].links[side] != Some(link) {
                     return;
                 }
-                self.step_central(central::Event::LinkUp(link, World::sc(place)));
-                self.step_node(place, node::Event::LinkUp);
+                self.step_central(side, central::Event::LinkUp(link, World::sc(place)));
+                self.step_node(place, node::Event::LinkUp(name));
             }
-            Packet::Closed(place, link) => {
-                if self.central_paused || self.gateways[place].paused {
-                    return self.push(Duration::from_millis(50), Packet::Closed(place, link));
+            Packet::Closed(place, side, link) => {
+                if self.offices[side].paused || self.gateways[place].paused {
+                    return self.push(Duration::from_millis(50), Packet::Closed(place, side, link));
                 }
-                self.step_central(central::Event::LinkDown(link));
-                if self.gateways[place].link.is_none_or(|current| current == link) {
-                    self.gateways[place].link = None;
-                    self.step_node(place, node::Event::LinkDown);
+                self.step_central(side, central::Event::LinkDown(link));
+                if self.gateways[place].links[side].is_none_or(|current| current == link) {
+                    self.gateways[place].links[side] = None;
+                    self.step_node(place, node::Event::LinkDown(Side(side as u8)));
                 }
             }
+            Packet::ToStore(side, life, action) => self.at_store(side, life, action),
+            Packet::FromStore(side, life, event) => self.from_store(side, life, event),
             Packet::NewCall(place) => self.new_call(place),
             Packet::EndCall(place, incarnation, guid, leg) => {
                 if self.gateways[place].paused {
@@ -344,16 +422,18 @@ impl World {
         node.step(now, event);
         while let Some(action) = self.gateways[place].node.as_mut().and_then(Node::poll) {
             match action {
-                node::Action::Connect => {
+                node::Action::Connect(Side(side)) => {
+                    let side = usize::from(side);
                     self.links += 1;
                     let link = LinkId(self.links);
-                    self.gateways[place].link = Some(link);
-                    self.push(DELAY, Packet::Connected(place, link));
+                    self.gateways[place].links[side] = Some(link);
+                    self.push(DELAY, Packet::Connected(place, side, link));
                 }
-                node::Action::Disconnect => self.unlink(place, DELAY),
-                node::Action::Send(framed) => {
-                    if let Some(link) = self.gateways[place].link {
-                        self.mail(place, Packet::ToCentral(place, link, framed));
+                node::Action::Disconnect(Side(side)) => self.unlink(place, side.into(), DELAY),
+                node::Action::Send(Side(side), framed) => {
+                    let side = usize::from(side);
+                    if let Some(link) = self.gateways[place].links[side] {
+                        self.mail(place, side, Packet::ToCentral(place, side, link, framed));
                     }
                 }
                 node::Action::Decided(guid, leg, decision) => {
@@ -373,38 +453,59 @@ impl World {
         }
     }
 
-    fn step_central(&mut self, event: central::Event) {
-        let now = self.now;
-        if self.central_paused {
+    /// A message for a node. I9: no grant of an epoch below the highest it saw counts.
+    fn receive_at_node(&mut self, place: usize, side: usize, framed: Framed<ToNode>) {
+        let Some(node) = &self.gateways[place].node else { return };
+        let (epoch, highest, granted) = (framed.header.epoch, node.contact().1, node.counts().granted);
+        self.step_node(place, node::Event::Received(Side(side as u8), framed));
+        let obeyed = self.gateways[place].node.as_ref().is_some_and(|node| node.counts().granted > granted);
+        assert!(!obeyed || epoch >= highest, "seed {}: I9: a grant of epoch {epoch} counts behind {highest}", self.seed);
+    }
+
+    fn step_central(&mut self, side: usize, event: central::Event) {
+        if self.offices[side].paused {
             return;
         }
-        let Some(central) = self.central.as_mut() else { return };
+        self.step_lease(side, lease::Event::Time);
+        self.step_machine(side, event);
+    }
+
+    fn step_machine(&mut self, side: usize, event: central::Event) {
+        let now = self.now;
+        let Some(central) = self.offices[side].machine.as_mut() else { return };
         let before = central.authority().ledger().len();
         central.step(now, event);
         let grew = central.authority().ledger().len() > before;
-        while let Some(action) = self.central.as_mut().and_then(Central::poll) {
+        while let Some(action) = self.offices[side].machine.as_mut().and_then(Central::poll) {
             match action {
                 central::Action::Send(link, framed) => {
-                    if grew && let ToNode::Reply { answer: Answer::Granted, .. } = &framed.message {
-                        self.check_grant();
+                    if let ToNode::Reply { answer: Answer::Granted, .. } = &framed.message {
+                        self.check_grant(side, framed.header.epoch, grew);
                     }
-                    if let Some(place) = self.gateways.iter().position(|gateway| gateway.link == Some(link)) {
-                        self.mail(place, Packet::ToNode(place, link, framed));
+                    if let Some(place) = self.gateways.iter().position(|gateway| gateway.links[side] == Some(link)) {
+                        self.mail(place, side, Packet::ToNode(place, side, link, framed));
                     }
                 }
                 central::Action::Close(link) => {
-                    if let Some(place) = self.gateways.iter().position(|gateway| gateway.link == Some(link)) {
-                        self.unlink(place, DELAY);
+                    if let Some(place) = self.gateways.iter().position(|gateway| gateway.links[side] == Some(link)) {
+                        self.unlink(place, side, DELAY);
                     }
                 }
-                central::Action::Note(note) => self.notes.push(note),
+                central::Action::Note(note) => self.noted(side, note),
             }
         }
     }
 
     /// I3: with what was just granted, no scope has more ordinary calls than it may have.
-    fn check_grant(&self) {
-        let Some(central) = &self.central else { return };
+    /// I9: and no other grants in this epoch.
+    fn check_grant(&mut self, side: usize, epoch: u64, grew: bool) {
+        let granter = (side, self.offices[side].life);
+        let first = *self.granted_in.entry(epoch).or_insert(granter);
+        assert!(first == granter && epoch > 0, "seed {}: I9: two grant in epoch {epoch}", self.seed);
+        let Some(central) = &self.offices[side].machine else { return };
+        if !grew {
+            return;
+        }
         let used = central.authority().ledger().used(POOL);
         assert!(
             central.is_dry_run() || used.get(Amount::Normal) <= self.limits[0].calls,
@@ -437,7 +538,7 @@ impl World {
                 assert!(self.now.since(asked) <= Duration::from_millis(250), "seed {seed}: I10: {call:?} waits");
             }
         }
-        if let Some(central) = &self.central {
+        for central in self.offices.iter().filter_map(|office| office.machine.as_ref()) {
             assert!(!audited || central.authority().ledger().audit(), "seed {seed}: I7 at the central node");
         }
         if self.strict {
@@ -449,12 +550,16 @@ impl World {
     fn settle(&mut self) {
         self.weather = Weather::default();
         self.calls_every = None;
-        self.central_paused = false;
-        if self.central.is_none() {
-            self.start_central();
+        self.store.away = false;
+        for side in 0..self.offices.len() {
+            (self.offices[side].paused, self.offices[side].apart) = (false, false);
+            if self.offices[side].machine.is_none() {
+                self.start_office(side);
+            }
         }
         for place in 0..self.gateways.len() {
             self.gateways[place].cut = false;
+            self.gateways[place].apart = [false; 2];
             self.gateways[place].paused = false;
             if self.gateways[place].node.is_none() {
                 self.start(place, Vec::new());
@@ -465,8 +570,13 @@ impl World {
         self.compare();
     }
 
+    /// Both ends have the same calls; of a pair the standby too.
     fn compare(&self) {
-        let central = self.central.as_ref().expect("a central node");
+        let centrals = self.offices.iter().filter_map(|office| office.machine.as_ref());
+        centrals.for_each(|central| self.compare_with(central));
+    }
+
+    fn compare_with(&self, central: &Central) {
         let there: BTreeMap<Key, Charge> = central.authority().ledger().iter().map(|(key, ccb)| (*key, ccb.charge)).collect();
         let nodes = self.gateways.iter().filter_map(|gateway| gateway.node.as_ref());
         let here: BTreeMap<Key, Charge> =

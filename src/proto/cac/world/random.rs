@@ -20,6 +20,15 @@ enum Fault {
     CentralGone,
     CentralPause,
     Lowered,
+    /// Of a pair, from here on.
+    LeaderPause(u64),
+    BothRestart,
+    StoreAway(u64),
+    /// The leader cannot reach the store.
+    LeaderApart(u64),
+    /// A gateway cannot reach the leader, or the standby.
+    HalfCut(u64),
+    StandbyGone,
 }
 
 const FAULTS: &[Fault] = &[
@@ -44,6 +53,27 @@ const FAULTS: &[Fault] = &[
     Fault::Lowered,
 ];
 
+/// What can go wrong with a pair too.
+const PAIR_FAULTS: &[Fault] = &[
+    Fault::LeaderPause(2_000),
+    Fault::LeaderPause(9_000),
+    Fault::BothRestart,
+    Fault::StoreAway(2_000),
+    Fault::StoreAway(9_000),
+    Fault::LeaderApart(9_000),
+    Fault::HalfCut(8_000),
+    Fault::StandbyGone,
+    Fault::AllWeather,
+    Fault::Cut(8_000),
+    Fault::CutAll(4_000),
+    Fault::Flap,
+    Fault::NodeRestart(90),
+    Fault::NodePause,
+    Fault::CentralRestart,
+    Fault::CentralRestartInSync,
+    Fault::CentralGone,
+];
+
 fn seeds() -> u64 {
     std::env::var("TOLLGATE_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(40)
 }
@@ -55,6 +85,20 @@ impl World {
 
     fn some(&mut self) -> usize {
         self.rng.below(self.gateways.len() as u64) as usize
+    }
+
+    fn pause_leader(&mut self, millis: u64) {
+        let leader = self.place();
+        self.offices[leader].paused = true;
+        self.wait(millis);
+        self.offices[leader].paused = false;
+    }
+
+    fn restart_leader(&mut self, millis: u64) {
+        let leader = self.place();
+        self.kill_office(leader);
+        self.wait(millis);
+        self.start_office(leader);
     }
 
     fn suffer(&mut self, fault: Fault) {
@@ -76,7 +120,7 @@ impl World {
             }
             Fault::Flap => {
                 for _ in 0..5 {
-                    self.unlink(place, DELAY);
+                    self.unlink_all(place);
                     self.wait(300);
                 }
             }
@@ -99,35 +143,51 @@ impl World {
                 // Whatever waited is decided when it goes on, before anything else.
                 self.step_node(place, node::Event::Time);
             }
-            Fault::CentralRestart => {
-                self.kill_central();
-                self.wait(200);
-                self.start_central();
-            }
+            Fault::CentralRestart => self.restart_leader(200),
             Fault::CentralRestartInSync => {
-                self.kill_central();
-                self.start_central();
+                self.restart_leader(0);
                 self.wait(60);
-                self.kill_central();
-                self.start_central();
+                self.restart_leader(0);
             }
-            Fault::CentralGone => {
-                self.kill_central();
-                self.wait(20_000);
-                self.start_central();
-            }
+            Fault::CentralGone => self.restart_leader(20_000),
             Fault::CentralPause => {
-                self.central_paused = true;
-                self.wait(4_000);
-                self.central_paused = false;
+                self.pause_leader(4_000);
+            }
+            Fault::LeaderPause(millis) => self.pause_leader(millis),
+            Fault::BothRestart => {
+                (0..self.offices.len()).for_each(|side| self.kill_office(side));
+                self.wait(1_000);
+                (0..self.offices.len()).for_each(|side| self.start_office(side));
+            }
+            Fault::StoreAway(millis) => {
+                self.store.away = true;
+                self.wait(millis);
+                self.store.away = false;
+            }
+            Fault::LeaderApart(millis) => {
+                let leader = self.place();
+                self.offices[leader].apart = true;
+                self.wait(millis);
+                self.offices[leader].apart = false;
+            }
+            Fault::HalfCut(millis) => {
+                let side = self.rng.below(2) as usize;
+                self.gateways[place].apart[side] = true;
+                self.wait(millis);
+                self.gateways[place].apart[side] = false;
+            }
+            Fault::StandbyGone => {
+                let standby = 1 - self.place();
+                self.kill_office(standby);
+                self.wait(9_000);
+                self.start_office(standby);
             }
             Fault::Lowered => {
                 self.strict = false;
                 self.limits[0].calls /= 2;
                 let limits = self.limits.clone();
-                if let Some(central) = &mut self.central {
-                    central.set_limits(limits);
-                }
+                let centrals = self.offices.iter_mut().filter_map(|office| office.machine.as_mut());
+                centrals.for_each(|central| central.set_limits(limits.clone()));
             }
         }
     }
@@ -135,8 +195,13 @@ impl World {
 
 /// One run: the load is about twice what the limit lets in.
 fn run(seed: u64, policy: Policy, faults: &[Fault]) -> World {
+    run_with(seed, 1, policy, faults)
+}
+
+/// The same with so many central nodes.
+fn run_with(seed: u64, centrals: usize, policy: Policy, faults: &[Fault]) -> World {
     let compares = seed.is_multiple_of(4);
-    let mut world = World::with(seed, 3, 30, policy, compares);
+    let mut world = World::of(seed, 3, centrals, 30, policy, compares);
     world.emergencies = if seed.is_multiple_of(3) { 50_000 } else { 0 };
     // Two faults at once may let a cut-off node replace calls that a central node without memory does not know of.
     world.strict &= faults.len() == 1;
@@ -175,6 +240,26 @@ fn any_two_faults_leak_nothing_and_count_everything() {
         let mut fault = || FAULTS[rng.below(FAULTS.len() as u64) as usize];
         let faults = [fault(), fault()];
         run(seed, Policy::ALL[seed as usize % 4], &faults);
+    }
+}
+
+/// I1 to I14 with a pair of central nodes, and I9: whatever happens to the leader, the standby, the store and the links to them.
+#[test]
+fn a_pair_leaks_nothing_and_never_has_two_masters() {
+    for (place, &fault) in PAIR_FAULTS.iter().enumerate() {
+        for round in 0..seeds().div_ceil(40) {
+            for policy in [Policy::ALL[place % 4], Policy::HoldLast] {
+                let seed = round * 1_000 + 4 * place as u64 + policy as u64;
+                let world = run_with(seed, 2, policy, &[fault]);
+                assert!(world.decided.get("granted").is_some_and(|&granted| granted > 30), "{policy:?} {fault:?}: {:?}", world.decided);
+            }
+        }
+    }
+    for seed in 1..=seeds() / 2 {
+        let mut rng = Rng::new(seed);
+        let mut fault = || PAIR_FAULTS[rng.below(PAIR_FAULTS.len() as u64) as usize];
+        let faults = [fault(), fault()];
+        run_with(seed, 2, Policy::ALL[seed as usize % 4], &faults);
     }
 }
 

@@ -20,7 +20,7 @@ impl World {
     }
 
     fn counted(&self) -> u32 {
-        self.central.as_ref().map_or(0, |central| central.authority().ledger().used(POOL).get(Amount::Calls))
+        self.offices[self.place()].machine.as_ref().map_or(0, |central| central.authority().ledger().used(POOL).get(Amount::Calls))
     }
 
     fn decided(&self, what: &str) -> u64 {
@@ -190,7 +190,7 @@ fn emergency_calls_pass_whatever_happens() {
 #[test]
 fn no_call_waits_for_a_central_node_that_stands_still() {
     let mut world = World::new(8, 2, 100, Policy::Open);
-    world.central_paused = true;
+    world.offices[0].paused = true;
     world.calls(0, 5);
     world.run(Duration::from_millis(249));
     assert_eq!(world.decided("local"), 0);
@@ -205,10 +205,10 @@ fn no_call_waits_for_a_central_node_that_stands_still() {
 #[test]
 fn a_grant_that_comes_too_late_is_given_back() {
     let mut world = World::new(9, 2, 100, Policy::Closed);
-    world.central_paused = true;
+    world.offices[0].paused = true;
     world.calls(0, 5);
     world.run(Duration::from_millis(500));
-    world.central_paused = false;
+    world.offices[0].paused = false;
     world.run(Duration::from_secs(2));
     assert_eq!((world.decided("refused"), world.counted(), world.up(0)), (5, 0, 0));
     assert!(world.is_calm());
@@ -232,13 +232,13 @@ fn a_new_central_node_learns_before_it_grants() {
     world.run(SECOND);
     world.start_central();
     world.run(3 * SECOND);
-    assert!(world.central.as_ref().is_some_and(|central| !central.is_active()));
+    assert!(!world.central().is_active());
     world.calls(0, 1);
     world.run(SECOND);
     assert_eq!((world.up(0), world.decided("refused")), (6, 1));
     world.gateways[1].cut = false;
     world.run(5 * SECOND);
-    assert!(world.central.as_ref().is_some_and(Central::is_active));
+    assert!(world.central().is_active());
     assert_eq!(world.counted(), 10);
 }
 
@@ -250,16 +250,16 @@ fn of_two_nodes_with_one_name_the_living_one_stays() {
     world.run(SECOND);
     let twin = LinkId(900);
     let hello = |attempt| {
-        let message = ToCentral::Hello { version: 1, attempt, fingerprint: world_fingerprint(), highest_epoch: 0 };
+        let message = ToCentral::Hello { version: 1, attempt, fingerprint: world_fingerprint(), highest_epoch: 0, features: 0 };
         Framed { header: Header { sc: World::sc(0), incarnation: 77, ..Header::default() }, message }
     };
-    world.step_central(central::Event::LinkUp(twin, World::sc(0)));
-    world.step_central(central::Event::Received(twin, hello(1)));
+    world.step_central(0, central::Event::LinkUp(twin, World::sc(0)));
+    world.step_central(0, central::Event::Received(twin, hello(1)));
     world.run(2 * SECOND);
     assert!(world.notes.contains(&Note::DuplicateId(World::sc(0))), "{:?}", world.notes);
     assert!(world.all_in_sync() && world.counted() == 2);
     world.gateways[0].cut = true;
-    world.step_central(central::Event::Received(twin, hello(2)));
+    world.step_central(0, central::Event::Received(twin, hello(2)));
     world.run(Duration::from_millis(900));
     assert_eq!(world.notes.iter().filter(|note| **note == Note::Joined(World::sc(0))).count(), 2);
 }
@@ -273,13 +273,13 @@ fn world_fingerprint() -> u64 {
 fn a_node_with_another_configuration_is_refused() {
     let mut world = World::new(12, 1, 10, Policy::Open);
     let link = LinkId(900);
-    world.step_central(central::Event::LinkUp(link, ScId(50)));
+    world.step_central(0, central::Event::LinkUp(link, ScId(50)));
     for (version, fingerprint, why) in [(1, 4711, Refusal::Configuration), (9, world_fingerprint(), Refusal::Version)] {
-        let message = ToCentral::Hello { version, attempt: 1, fingerprint, highest_epoch: 0 };
-        world.step_central(central::Event::Received(link, Framed { header: Header::default(), message }));
+        let message = ToCentral::Hello { version, attempt: 1, fingerprint, highest_epoch: 0, features: 0 };
+        world.step_central(0, central::Event::Received(link, Framed { header: Header::default(), message }));
         assert_eq!(world.notes.last(), Some(&Note::Refused(ScId(50), why)));
     }
-    assert_eq!(world.central.as_ref().map(Central::missing), Some(0));
+    assert_eq!(world.central().missing(), 0);
 }
 
 /// I12, R30: a sync that is cut in half removes nothing; calls that come in it are not removed by it.
@@ -309,8 +309,8 @@ fn messages_of_an_old_session_change_nothing() {
     let mut world = World::new(14, 2, 10, Policy::Open);
     let calls = world.calls(0, 3);
     world.run(SECOND);
-    let link = world.gateways[0].link.expect("a link");
-    let before = world.central.as_ref().expect("a central node").counts();
+    let link = world.gateways[0].links[0].expect("a link");
+    let before = world.central().counts();
     let release = |header: Header| {
         let report = super::super::message::Report::Release(calls[0], Leg::Ingress);
         Framed { header, message: ToCentral::Report { number: 1, report } }
@@ -320,14 +320,14 @@ fn messages_of_an_old_session_change_nothing() {
         Header { epoch: 7, session: 1, number: 1_000, ..Header::default() },
         Header { epoch: 1, session: 1, number: 1, ..Header::default() },
     ] {
-        world.step_central(central::Event::Received(link, release(header)));
+        world.step_central(0, central::Event::Received(link, release(header)));
     }
-    world.step_central(central::Event::Received(
-        LinkId(12_345),
-        release(Header { epoch: 1, session: 1, number: 9_999, ..Header::default() }),
-    ));
+    world.step_central(
+        0,
+        central::Event::Received(LinkId(12_345), release(Header { epoch: 1, session: 1, number: 9_999, ..Header::default() })),
+    );
     assert_eq!(world.counted(), 3);
-    assert_eq!(world.central.as_ref().expect("a central node").counts().stale, before.stale + 4);
+    assert_eq!(world.central().counts().stale, before.stale + 4);
 }
 
 /// R33, I2: a call that one end lost track of is found by comparing.
@@ -340,7 +340,7 @@ fn what_differs_is_found_and_mended() {
     let ghost = Key { sc: World::sc(0), guid: Guid { number: 4711, ..Guid::default() }, leg: Leg::Egress };
     let charge = world.charge(Class::Normal);
     let now = world.now;
-    let central = world.central.as_mut().expect("a central node");
+    let central = world.central_mut();
     let lost = *central.authority().ledger().iter().next().expect("a call").0;
     central.disturb(now, &lost, ghost, charge);
     world.run(6 * SECOND);
@@ -372,7 +372,7 @@ fn limits_change_while_calls_are_up() {
     let set = |world: &mut World, calls: u32| {
         world.limits = vec![Limits::of_calls(calls)];
         let limits = world.limits.clone();
-        world.central.as_mut().expect("a central node").set_limits(limits);
+        world.central_mut().set_limits(limits);
     };
     set(&mut world, 8);
     world.calls(1, 1);
@@ -394,17 +394,17 @@ fn a_drained_node_gets_no_new_calls() {
     let mut world = World::new(18, 2, 10, Policy::Open);
     world.calls(0, 2);
     world.run(SECOND);
-    world.step_central(central::Event::Drain(World::sc(0), true));
+    world.step_central(0, central::Event::Drain(World::sc(0), true));
     world.calls(0, 3);
     world.calls(1, 1);
     let (guid, charge) = (world.guid(0), world.charge(Class::Emergency));
     world.ask(0, guid, Leg::Ingress, charge);
     world.run(SECOND);
     assert_eq!((world.up(0), world.up(1), world.decided("refused")), (3, 1, 3));
-    let central = world.central.as_ref().expect("a central node");
+    let central = world.central();
     assert!(central.nodes().any(|node| node.sc == World::sc(0) && node.drained && node.calls == 3));
     assert_eq!(central.denials().count(), 3);
-    world.step_central(central::Event::Drain(World::sc(0), false));
+    world.step_central(0, central::Event::Drain(World::sc(0), false));
     world.calls(0, 1);
     world.run(SECOND);
     assert_eq!(world.up(0), 4);
@@ -414,13 +414,13 @@ fn a_drained_node_gets_no_new_calls() {
 #[test]
 fn a_dry_run_counts_and_refuses_nothing() {
     let mut world = World::new(19, 2, 3, Policy::Open);
-    world.central.as_mut().expect("a central node").set_dry_run(true);
+    world.central_mut().set_dry_run(true);
     world.calls(0, 5);
     world.run(SECOND);
-    let central = world.central.as_ref().expect("a central node");
+    let central = world.central();
     assert_eq!((central.counts().denied, world.decided("refused"), world.counted()), (2, 0, 5));
     world.compare();
-    world.central.as_mut().expect("a central node").set_dry_run(false);
+    world.central_mut().set_dry_run(false);
     world.calls(1, 1);
     world.run(SECOND);
     assert_eq!((world.decided("refused"), world.counted()), (1, 5));
@@ -434,7 +434,7 @@ fn a_resync_on_order_changes_nothing_that_is_right() {
     world.calls(1, 5);
     world.run(SECOND);
     world.notes.clear();
-    world.step_central(central::Event::Resync(None));
+    world.step_central(0, central::Event::Resync(None));
     world.run(SECOND);
     let synced = |place, calls| Note::InSync(World::sc(place), calls, 0);
     assert!(world.notes.contains(&synced(0, 20)) && world.notes.contains(&synced(1, 5)), "{:?}", world.notes);
@@ -450,7 +450,7 @@ fn a_call_that_needs_less_is_told_and_not_asked() {
     let less = world.charge(Class::Normal).with_kbits(40);
     world.step_node(0, node::Event::Fact(guid, Leg::Ingress, less));
     world.run(SECOND);
-    let used = world.central.as_ref().expect("a central node").authority().ledger().used(POOL);
+    let used = world.central().authority().ledger().used(POOL);
     assert_eq!(used.get(Amount::Kbits), 40);
     world.compare();
 }
@@ -472,7 +472,24 @@ fn every_change_is_answered_once() {
     assert_eq!(world.decided("changed"), 3);
     change(&mut world, guids[0]);
     assert_eq!(world.decided("changed"), 4);
-    let used = world.central.as_ref().expect("a central node").authority().ledger().used(POOL);
+    let used = world.central().authority().ledger().used(POOL);
     assert_eq!(used.get(Amount::Kbits), 40 + 96);
     world.compare();
+}
+
+/// GOODBYE: a gateway that ends in an orderly way leaves nothing that counts for half a minute; and one whose central node ends knows at once.
+#[test]
+fn whoever_ends_says_goodbye() {
+    let mut world = World::new(23, 2, 10, Policy::Open);
+    world.calls(0, 6);
+    world.run(SECOND);
+    world.step_node(0, node::Event::Leave);
+    world.run(Duration::from_millis(10));
+    assert_eq!(world.counted(), 0);
+    assert!(world.notes.contains(&Note::Forgotten(World::sc(0), 6)), "{:?}", world.notes);
+    world.step_central(0, central::Event::Goodbye);
+    world.run(Duration::from_millis(10));
+    assert_eq!(world.gateways[1].node.as_ref().map(|node| node.contact().0), Some(false));
+    world.settle();
+    assert_eq!(world.counted(), 6, "it did not end after all");
 }

@@ -3,7 +3,7 @@
 use super::super::gateway::{LOOK, Watch, pause};
 use super::super::network::{in_own_network, ip};
 use super::*;
-use libc::{SIGCONT, SIGKILL, SIGSTOP};
+use libc::{SIGCONT, SIGKILL, SIGSTOP, SIGTERM};
 use std::time::Duration;
 
 /// Must hold 2: the calls of a gateway that was killed go on counting for `forget_after`, and no longer. One that comes back before that
@@ -33,6 +33,13 @@ fn calls_of_a_killed_gateway_count_until_it_is_forgotten_or_back() {
     central.wait_for_calls(0);
     assert!(central.events().contains("5 others were removed"), "{}", central.events());
     assert_same_calls(&central, &[&one, &two]);
+    // One that ends in an orderly way says so: its calls need not wait to be forgotten.
+    assert_eq!(two.call(3), 3);
+    central.wait_for_calls(3);
+    two.gateway.signal(SIGTERM);
+    two.gateway.wait(SOON);
+    assert!(central.events().contains("node 2 ended or"), "{}", central.events());
+    assert_eq!(central.calls().0, 0);
 }
 
 /// R36, R39: a central node that stands still keeps no call waiting for more than the time of a decision, and both ends agree afterwards.

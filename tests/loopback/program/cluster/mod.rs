@@ -3,6 +3,7 @@
 mod bad_days;
 mod keys;
 mod limits;
+mod pair;
 
 use super::agent::Agent;
 use super::gateway::{Gateway, PROGRAM, SOON, Tuning, eventually};
