@@ -1,8 +1,8 @@
 //! What a whole gateway on one core costs beside a bare UDP echo with the same transport, batching, requests and responses.
 //!
-//! `cargo bench --bench gateway [-- --rounds 15 --burst-ms 500 --real-time --mio|--xdp|--veth]`; with `--xdp` AF_XDP at both ends of a
-//! veth pair between two network namespaces (needs root), with `--veth` AF_XDP and io_uring there with a client in the kernel, else over
-//! loopback. Calls in a closed loop, window 256: half of the
+//! `cargo bench --bench gateway [-- --rounds 15 --burst-ms 500 --real-time --mio|--xdp|--veth --latency]`; with `--xdp` AF_XDP at both ends of
+//! a veth pair between two network namespaces (needs root), with `--veth` AF_XDP and io_uring there with a client in the kernel, else over
+//! loopback; with `--latency` how long requests wait instead of what they cost. Calls in a closed loop, window 256: half of the
 //! requests CRCX with a session description of 300 bytes, half DLCX. The core has told its restart and its history is full when a burst
 //! begins, so that each command pushes an old response out. T-HIST is shortened to fit a burst: what a history of 30 s costs besides
 //! (cache misses) shows in benches/core. Not a criterion bench: see `harness`.
@@ -67,6 +67,9 @@ fn main() {
     if !has("--bench") {
         // `cargo test` runs benches once, quickly.
         plan = Plan { rounds: 1, burst: Duration::from_millis(50), ..plan };
+    }
+    if has("--latency") {
+        return harness::latency::compare(&subjects, &workload, &plan);
     }
     let Some(reports) = compare(&subjects, &workload, &plan) else { return };
     println!();

@@ -14,6 +14,8 @@
 //! To measure something, make it a [`Subject`] and give all subjects to [`compare`]. Over a veth pair instead of loopback: `veth`.
 
 pub mod echo;
+#[allow(dead_code, reason = "not every bench measures it")]
+pub mod latency;
 #[allow(dead_code, reason = "tests need more of it")]
 #[path = "../../tests/loopback/pair.rs"]
 pub mod pair;

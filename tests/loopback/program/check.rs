@@ -44,6 +44,7 @@ fn every_profile_gives_the_plan_it_promises() {
         ("xdp-transport-shard.toml", ("0-15", 12, "0")),
         ("trunks.toml", ("0-3", 1, "0")),
         ("cesopsn.toml", ("0-3", 1, "0")),
+        ("h248.toml", ("0-3", 1, "0")),
     ]);
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
