@@ -96,10 +96,14 @@ impl World {
         let Answer::Endpoints(views) = self.ask_core(core, Ask::Endpoints(one, StateFilter::All)) else { return false };
         let is_asked_for = views.first().is_some_and(|view| !matches!(view.request.as_str(), "" | "0") && view.service.in_service);
         let event = find_package(b"T").and_then(|package| find_item(package, b"oc"));
-        if let (true, Some(event), Some(journal)) = (is_asked_for, event, &mut self.wires.journal) {
-            let number = journal.notified.happens(endpoint).to_string();
+        if let (true, Some(event), Some(journal)) = (is_asked_for, event, &self.wires.journal) {
+            let number = journal.notified.next(endpoint).to_string();
             let parameters = EventText::new(number.as_bytes());
-            self.ask_core(core, Ask::Card(CardOrder::Event { endpoint, connection: None, event, parameters }));
+            let answer = self.ask_core(core, Ask::Card(CardOrder::Event { endpoint, connection: None, event, parameters }));
+            // A card whose core stands still sees no more than it can keep.
+            if !matches!(answer, Answer::Refused(_)) {
+                self.journal().notified.happens(endpoint);
+            }
         }
         is_asked_for
     }

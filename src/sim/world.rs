@@ -5,6 +5,7 @@ use super::card::{CardWatch, WatchedCard, card, gateway_cards};
 use super::frames::FrameTable;
 use super::journal::Journal;
 use super::layout;
+use super::notified::UNSEEN;
 use super::reply::Reply;
 use super::setup::{Faults, Setup};
 use super::unchanged::Before;
@@ -161,6 +162,8 @@ impl World {
     pub fn set_faults(&mut self, faults: Faults) {
         if faults.ring_full > 0 || faults.transmit_slots < 8 {
             self.journal().in_order = false;
+            let notified = &mut self.journal().notified;
+            (notified.unseen, notified.loses_answers) = (UNSEEN, true);
         }
         self.wires.faults = faults;
         if faults.loss == 0 {
@@ -215,6 +218,7 @@ impl World {
         let (since, until) = (*since, *until);
         if let Some(journal) = &mut self.wires.journal {
             journal.stands_still(core, since, until);
+            journal.notified.loses_answers = true;
         }
         self.wires.turns[place] = Time::NEVER;
         self.wires.turn_at(core, until);

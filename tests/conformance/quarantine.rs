@@ -386,6 +386,30 @@ fn a_held_notify_that_is_answered_late_is_not_sent_again() {
     });
 }
 
+/// G-QUA-13: when a later Notify was answered, an earlier one that stood behind a lost one is not told after it.
+#[test]
+fn what_the_agent_is_past_is_not_told_again() {
+    each_layout(|w| {
+        w.without_journal();
+        w.answer_own(false);
+        w.take_mail();
+        for x in 1..=3 {
+            request(w, &[&format!("X: {x}"), "R: T/co1(N)"]);
+            occur(w, &["T/co1"]);
+            w.run_for(2 * S);
+        }
+        let (to, third) = own_commands(w, "NTFY").into_iter().find(|(_, notify)| notify.get("X") == Some("3")).unwrap();
+        w.send_from(to, 0, format!("200 {} OK\r\n", third.id).as_bytes());
+        while w.counter(Counter::NotifiesLost) == 0 {
+            w.run_for(S);
+        }
+        w.take_mail();
+        w.answer_own(true);
+        w.run_for(60 * S);
+        assert_eq!((told(w), w.counter(Counter::NotifiesLost)), (String::new(), 2));
+    });
+}
+
 /// G-RST-12: what is held is not said of an endpoint that has restarted since.
 #[test]
 fn a_held_notify_ends_with_a_restart() {

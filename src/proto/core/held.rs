@@ -2,8 +2,8 @@
 //!
 //! The one that nobody answered until T-MAX is lost. Those behind it are younger, and what they tell is told nowhere else; but the agent
 //! has to hear first that the endpoint was disconnected. So they are held, and when it has heard they are sent anew, oldest first and
-//! in front of each other as before: as new transactions, because an agent forgets the old ids while the endpoint is cut off. An
-//! agent that had them already and whose answers were lost is told twice, as with everything that is sent again after a disconnect.
+//! in front of each other as before: as new transactions, because an agent forgets the old ids while the endpoint is cut off.
+//! One is not held when one behind it was answered, which it must not come after. An agent that had them already and whose answers were lost is told twice, as with everything that is sent again after a disconnect.
 
 use super::Core;
 use super::notify::SEPARATOR;
@@ -19,7 +19,8 @@ impl Core {
         self.counters.add(Counter::NotifiesLost);
         event::lost(&mut self.calls, endpoint, id);
         for behind in self.notifies_out(endpoint) {
-            if !self.outgoing.hold(behind) {
+            let overtaken = self.calls.watch(endpoint).is_some_and(|watch| watch.is_overtaken(behind));
+            if overtaken || !self.outgoing.hold(behind) {
                 self.lose_notify(turn.now, endpoint, behind);
             }
         }

@@ -438,7 +438,7 @@ fn leave(calls: &mut Calls, now: Time, slot: WatchSlot) {
 pub fn answered(calls: &mut Calls, now: Time, endpoint: EndpointIndex, id: TransactionId) {
     let Some(slot) = calls.watch_slot(endpoint) else { return };
     let Some(watch) = calls.watches.get_mut(slot) else { return };
-    watch.ended(id);
+    watch.answered(id);
     // Another one may have waited for this response (G-QUA-14).
     let waits = watch.unsent || watch.outstanding().next().is_some();
     if watch.awaited == Some(id) {

@@ -178,6 +178,8 @@ pub struct Watch {
     pub member: Option<Member>,
     /// Notifications without response, oldest first; 0 where there is none.
     notifies: [TransactionId; NOTIFIES_MAX],
+    /// So many of the oldest of them have one behind them that was answered: the agent is past them.
+    overtaken: u8,
     /// The one whose response ends the notification state; `None` when it has not been sent yet, or was lost.
     pub awaited: Option<TransactionId>,
     /// The notification that was triggered has not been sent yet.
@@ -220,10 +222,26 @@ impl Watch {
         }
     }
 
-    /// A notification got its response, or was lost.
+    /// A notification is no longer out.
     pub fn ended(&mut self, id: TransactionId) {
+        if self.is_overtaken(id) {
+            self.overtaken -= 1;
+        }
         let mut left = self.notifies.into_iter().filter(|&sent| sent != 0 && sent != id);
         self.notifies = std::array::from_fn(|_| left.next().unwrap_or(0));
+    }
+
+    /// A notification got its response.
+    pub fn answered(&mut self, id: TransactionId) {
+        if let Some(place) = self.outstanding().position(|sent| sent == id) {
+            self.overtaken = self.overtaken.max(place as u8);
+        }
+        self.ended(id);
+    }
+
+    /// Whether a notification behind this one got its response, so that it must not be told after that.
+    pub fn is_overtaken(&self, id: TransactionId) -> bool {
+        self.outstanding().take(self.overtaken.into()).any(|sent| sent == id)
     }
 
     /// Notifications without response, oldest first.
@@ -360,6 +378,7 @@ impl Watches {
             signals: [None; SIGNALS_MAX],
             member: None,
             notifies: [0; NOTIFIES_MAX],
+            overtaken: 0,
             awaited: None,
             unsent: false,
             cut_off: false,
@@ -537,5 +556,15 @@ mod tests {
         watch.ended(9);
         watch.sent(8);
         assert_eq!((watch.outstanding().collect::<Vec<_>>(), watch.awaited), (vec![5, 7, 8], Some(8)));
+        watch.renamed(8, 9);
+        assert_eq!((watch.outstanding().collect::<Vec<_>>(), watch.awaited), (vec![5, 7, 9], Some(9)));
+        watch.answered(7);
+        assert_eq!([5, 7, 9].map(|id| watch.is_overtaken(id)), [true, false, false]);
+        watch.sent(10);
+        watch.answered(10);
+        assert_eq!([5, 9, 10].map(|id| watch.is_overtaken(id)), [true, true, false]);
+        watch.ended(5);
+        watch.sent(11);
+        assert_eq!([5, 9, 11].map(|id| watch.is_overtaken(id)), [false, true, false]);
     }
 }

@@ -4,7 +4,8 @@ use super::*;
 
 const SETUP: &str = "X: {x}\nQ: loop\nR: {p}/oc(N), {p}/of(N), {p}/rel(N), {p}/ans(N)\nS: {p}/sup(addr(5,5,5,{n}))\n";
 const ARM: Step = Send(Rqnt, "X: {x}\nQ: loop\nR: {p}/sup(N), {p}/rel(N), D/[0-9](D)\nD: xxxxxxx\n");
-const ARM_STEP: Step = Send(Rqnt, "X: {x}\nR: {p}/sup(N)\n");
+/// The digits may begin before the next request comes (RFC 3435 4.4.1).
+const ARM_STEP: Step = Send(Rqnt, "X: {x}\nR: {p}/sup(N)\nT: {p}/sup, D/[0-9]\n");
 const ARM_EMBEDDED: Step = Send(Rqnt, "X: {x}\nR: {p}/sup(E(R({p}/rel(N),D/[0-9](D)),D(xxxxxxx)))\n");
 
 const SETS_UP: Script = &[CREATES, Send(Rqnt, SETUP)];

@@ -6,7 +6,8 @@ const SETUP: &str = "X: {x}\nQ: loop\nR: {p}/oc(N), {p}/of(N), {p}/rel(N), {p}/a
 const SETUP_STEP: &str =
     "C: {c}\nL: p:20, a:PCMU\nM: recvonly\nX: {x}\nR: {p}/oc(N), {p}/of(N), {p}/rel(N)\nS: {p}/sup(addr(k0,5,5,5,{n},s0))\n";
 const ARM: Step = Send(Rqnt, "X: {x}\nQ: loop\nR: {p}/sup(N), {p}/inf(N), {p}/rel(N)\n");
-const ARM_STEP: Step = Send(Rqnt, "X: {x}\nR: {p}/sup(N)\n");
+/// The digits may come before the next request does (RFC 3435 4.4.1).
+const ARM_STEP: Step = Send(Rqnt, "X: {x}\nR: {p}/sup(N)\nT: {p}/sup, {p}/inf\n");
 const ARM_EMBEDDED: Step = Send(Rqnt, "X: {x}\nR: {p}/sup(E(R({p}/inf(N),{p}/rel(N))))\n");
 
 const SETS_UP: Script = &[CREATES, Send(Rqnt, SETUP)];
