@@ -1,13 +1,16 @@
 //! What reading and writing an H.248 text message costs, per message: over the corpus of the tests, and over the messages of a call.
 //!
 //! `read` walks all of a message: every part is read and checked, as the gateway would before it does anything. `read and write` writes all
-//! of it anew too; the difference is what writing costs.
+//! of it anew too; the difference is what writing costs. `cargo bench --bench h248 -- --otp` measures both beside OTP's megaco.
+
+#[path = "harness/otp.rs"]
+mod otp;
 
 use std::fs;
 use std::hint::black_box;
 use std::path::Path;
 
-use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{Criterion, Throughput, criterion_group};
 use tollgate::proto::codec::h248::{ActionPart, Content, Message, ReplyPart, Shape, Side, Style, Transaction, exercise};
 
 /// The messages of a call: Add and Subtract with their replies, a Notify with its reply.
@@ -98,4 +101,15 @@ fn hostile(criterion: &mut Criterion) {
 }
 
 criterion_group!(benches, messages, hostile);
-criterion_main!(benches);
+
+fn main() {
+    if std::env::args().any(|word| word == "--otp") {
+        let texts = |style, wanted: &dyn Fn(&str) -> bool| {
+            corpus(style).into_iter().filter(|(name, _)| wanted(name)).map(|(_, text)| text).collect()
+        };
+        let set = |wanted: &dyn Fn(&str) -> bool| [Style::Compact, Style::Pretty].map(|style| texts(style, wanted));
+        return otp::beside(&[("corpus", set(&|_| true)), ("call", set(&|name| CALL.contains(&name)))], read);
+    }
+    benches();
+    Criterion::default().configure_from_args().final_summary();
+}

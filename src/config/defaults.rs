@@ -196,8 +196,7 @@ register! {
         sqpoll_cpus: Vec<u16> = (Vec::new()) in (0..=usize::from(CORES_MAX), 0..=4095); restart
         /// How long a core polls the network card's queue itself before it sleeps (NAPI). For real cards, see tuning/check; with mio CAP_NET_ADMIN.
         napi_busy_poll: Option<Duration> = (None) in (micros(1)..=millis(10)); restart
-        /// The receive buffer of each socket: the room for bursts. About 768 octets of it go for each small datagram, so 4 MiB hold
-        /// 5000. The kernel caps it at net.core.rmem_max (see tuning/check).
+        /// The receive buffer of each socket: 4 MiB hold 5000 small datagrams. The kernel caps it at net.core.rmem_max (see tuning/check).
         receive_buffer: Bytes = (mib(4)) in kib(64)..=mib(1024); restart
         /// Frames of a core to receive into, a power of two. More than 256 cost 2 to 5 % in cache misses and win nothing. Beside them a core
         /// has 1536 for datagrams that other cores work on (a `transport` core with three shards or more 3072), of which one core has half to a

@@ -387,7 +387,8 @@ impl Gateway {
             _ => None,
         });
         self.write_name(w, command.verb, target);
-        self.write_items(now, w, target, audit.unwrap_or(Audit::of(&[Token::Statistics])));
+        let audit = audit.unwrap_or(Audit::of(&[Token::Statistics]));
+        self.one_audited(w, |gateway, w| gateway.write_items(now, w, target, audit));
         w.end();
         self.remove(now, target);
         self.counters.add(Counter::H248Subtracts);
@@ -505,7 +506,7 @@ impl Gateway {
         self.write_name(w, verb, target);
         self.write_shown(w, target, shown);
         if let Some(audit) = audit {
-            self.write_items(now, w, target, audit);
+            self.one_audited(w, |gateway, w| gateway.write_items(now, w, target, audit));
         }
         w.end();
     }

@@ -109,6 +109,11 @@ fn connection(value: &[u8]) -> Result<Option<IpAddr>, Failure> {
     address.parse().map(Some).map_err(|_| DESCRIPTION)
 }
 
+/// Octets that [`write`] writes of so many encodings, at most.
+pub const fn longest(encodings: usize) -> usize {
+    190 + 38 * encodings
+}
+
 /// Writes our description of `local` (LR-03): its length, or `None` when it does not fit.
 pub fn write(room: &mut [u8], session: u32, local: &LocalMedia) -> Option<usize> {
     let whole = room.len();

@@ -21,6 +21,7 @@ mod name;
 mod overload;
 mod pairs;
 mod parked;
+mod room;
 mod service;
 mod table;
 #[cfg(test)]

@@ -345,8 +345,12 @@ impl Gateway {
         }
         let mut matches = std::mem::take(&mut self.matches);
         matches.clear();
+        let audits = matches!(command.verb, Verb::AuditValue | Verb::AuditCapability);
+        let (mark, open) = (w.mark(), run.open);
         let found = self.targets(command, scope, &mut matches);
-        let flow = match found {
+        // What changes something must be known to fit before it is done; what an audit says is seen when it is written.
+        let fits = audits || self.has_reply_room(command, &matches, w);
+        let mut flow = match found.and(if fits { Ok(()) } else { Err(TOO_LARGE) }) {
             Err(failure) => {
                 self.enter_scope(scope, run, w);
                 self.write_error(w, command.verb, command.termination, failure);
@@ -362,6 +366,13 @@ impl Gateway {
             }
             Ok(()) => self.each(now, command, scope, &matches, run, w),
         };
+        if audits && !Gateway::is_within_room(w) {
+            w.rewind(mark);
+            run.open = open;
+            self.enter_scope(scope, run, w);
+            self.write_error(w, command.verb, command.termination, TOO_LARGE);
+            flow = if command.optional { Flow::Next } else { Flow::Stop };
+        }
         self.matches = matches;
         flow
     }

@@ -53,7 +53,8 @@ fn fair(rates: &[(f64, f64)]) {
 fn a_step_to_any_multiple_of_capacity_settles_at_full_capacity() {
     for multiple in [1.3, 2.0, 4.0, 10.0] {
         for arrivals in [Arrivals::Poisson, Arrivals::Constant] {
-            sustained(&Scenario { arrivals, ..Scenario::new("step", &[multiple]) }, |_| {});
+            let scenario = Scenario { arrivals, ..Scenario::new("step", &[multiple]) };
+            sustained(&scenario, |outcome| assert!(outcome.settled(1000.0).is_some_and(|second| second <= 10)));
         }
     }
 }
@@ -144,6 +145,36 @@ fn one_notification_for_a_call_or_two() {
 fn conference_calls_of_many_legs_are_held_back_as_calls() {
     // OVL-21: eight Adds a call, of which the first is told.
     sustained(&Scenario { adds: 8, first_only: true, ..Scenario::new("conferences", &[3.0]) }, |_| {});
+}
+
+#[test]
+fn a_hot_core_of_four_leaves_the_others_alone() {
+    // OVL-21: one core is offered twice its capacity, the others 30 %; each runs a gateway of its own.
+    let scenario = Scenario { cores: 4, ..Scenario::new("a hot core of four", &[2.0, 0.3, 0.3, 0.3]) };
+    for seed in SEEDS {
+        let outcome = run(&scenario, seed);
+        show(&scenario, &outcome);
+        assert!(outcome.useful >= 0.9 * 1.9, "of what the skew allows: {}", outcome.useful);
+        assert!(outcome.admitted[1..].iter().all(|(_, share)| *share == 1.0), "{:?}", outcome.admitted);
+        assert!((5.0..=20.0).contains(&outcome.notified), "{}", outcome.notified);
+    }
+}
+
+#[test]
+fn gateways_on_one_core_that_overload_it_leave_what_one_gives_up_to_the_others() {
+    // OVL-21: three virtual gateways with a controller each; at 40 s one stops.
+    let asked = |until: f64| Box::new(move |t: f64| if t < until { 1000.0 } else { 0.0 }) as Box<dyn Fn(f64) -> f64>;
+    let gateways = |from, seconds| {
+        let demands = vec![asked(1e9), asked(1e9), asked(40.0)];
+        Scenario { demands, from, seconds, ..Scenario::new("three virtual gateways, one stops", &[]) }
+    };
+    for seed in SEEDS {
+        let scenario = gateways(55.0, 100.0);
+        let outcome = run(&scenario, seed);
+        show(&scenario, &outcome);
+        assert!(outcome.useful >= 0.95 && outcome.p99 <= 2 * Levels::default().enter);
+        fair(&outcome.admitted[..2]);
+    }
 }
 
 #[test]

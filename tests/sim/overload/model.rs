@@ -2,7 +2,7 @@
 //!
 //! The gateway is a queue served at a fixed cost a set-up; whether it is overloaded says the product's own detector, fed as a core feeds
 //! it. While it is, each set-up gives one notification (H.248.11), or is refused quickly (MGCP's 409). Each controller has a throttle of the
-//! product in front of its offered calls.
+//! product in front of its offered calls. Several cores are several such queues; each has virtual gateways of its own, with a controller each.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -27,7 +27,10 @@ pub enum Arrivals {
 /// A scenario. Rates are calls a second; functions of the time in seconds.
 pub struct Scenario {
     pub name: &'static str,
+    /// Of each core.
     pub capacity: fn(f64) -> f64,
+    /// Controllers go round them.
+    pub cores: usize,
     /// What each controller is asked for.
     pub demands: Vec<Box<dyn Fn(f64) -> f64>>,
     pub arrivals: Arrivals,
@@ -52,6 +55,7 @@ impl Scenario {
         Scenario {
             name,
             capacity: |_| 1000.0,
+            cores: 1,
             demands: multiples.iter().map(|&multiple| Box::new(move |_| multiple * 1000.0) as Box<dyn Fn(f64) -> f64>).collect(),
             arrivals: Arrivals::Poisson,
             adds: 1,
@@ -66,9 +70,21 @@ impl Scenario {
     }
 }
 
+/// What came of a second.
+#[derive(Clone, Default)]
+pub struct Second {
+    pub offered: u32,
+    pub admitted: u32,
+    pub notified: u32,
+    /// Set-up times of the calls that were up in it.
+    pub times: Vec<Duration>,
+}
+
 /// What came of a scenario.
 pub struct Outcome {
-    /// Set-ups served, of what the capacity allows.
+    /// Second by second, from the start.
+    pub seconds: Vec<Second>,
+    /// Set-ups served, of what the capacity of one core allows.
     pub useful: f64,
     /// Calls admitted a second, by controller, and of what was offered to it.
     pub admitted: Vec<(f64, f64)>,
@@ -85,11 +101,21 @@ pub struct Outcome {
     pub on: Vec<bool>,
 }
 
+impl Outcome {
+    /// The second from which on any five admit at least 0.95 of this rate.
+    pub fn settled(&self, rate: f64) -> Option<usize> {
+        let enough = |five: &[Second]| five.iter().map(|second| f64::from(second.admitted)).sum::<f64>() >= 0.95 * rate * five.len() as f64;
+        let last = self.seconds.windows(5).rposition(|five| !enough(five));
+        let settled = last.map_or(0, |last| last + 1);
+        (settled + 5 <= self.seconds.len()).then_some(settled)
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum What {
     Call(usize),
     Add { controller: usize, call: usize, first: bool, last: bool },
-    Served,
+    Served(usize),
     Notified(usize),
 }
 
@@ -101,16 +127,22 @@ struct Job {
     arrived: Time,
 }
 
+/// A core.
+struct Station {
+    detector: Detector,
+    queue: VecDeque<Job>,
+    /// What is being served; whether it is refused.
+    serving: Option<(Job, bool)>,
+}
+
 struct World<'s> {
     scenario: &'s Scenario,
     events: BinaryHeap<Reverse<(Time, u64, What)>>,
     sequence: u64,
     rng: Rng,
     throttles: Vec<Throttle>,
-    detector: Detector,
-    queue: VecDeque<Job>,
-    /// What is being served; whether it is refused.
-    serving: Option<(Job, bool)>,
+    stations: Vec<Station>,
+    seconds: Vec<Second>,
     calls: Vec<Time>,
     times: Vec<Duration>,
     served: f64,
@@ -142,6 +174,11 @@ impl World<'_> {
         seconds(now) >= self.scenario.from
     }
 
+    fn second(&mut self, now: Time) -> &mut Second {
+        let second = (seconds(now) as usize).min(self.seconds.len() - 1);
+        &mut self.seconds[second]
+    }
+
     fn next_call(&mut self, now: Time, controller: usize) {
         let rate = (self.scenario.demands[controller])(seconds(now));
         if rate <= 0.0 {
@@ -159,6 +196,9 @@ impl World<'_> {
     fn call(&mut self, now: Time, controller: usize) {
         let priority = self.unit() < self.scenario.priority;
         let verdict = self.throttles[controller].step(now, Event::Call { priority });
+        let second = self.second(now);
+        second.offered += 1;
+        second.admitted += u32::from(verdict == Verdict::Admit);
         if self.measured(now) {
             self.offered[controller][usize::from(priority)] += 1;
             self.admitted[controller] += u64::from(verdict == Verdict::Admit);
@@ -173,28 +213,33 @@ impl World<'_> {
         }
     }
 
-    fn serve(&mut self, now: Time) {
-        let Some(job) = self.queue.pop_front() else { return };
-        self.detector.record(now, now.since(job.arrived));
-        let refused = self.scenario.refuses && self.detector.refuse_new();
+    fn serve(&mut self, now: Time, core: usize) {
+        let station = &mut self.stations[core];
+        let Some(job) = station.queue.pop_front() else { return };
+        station.detector.record(now, now.since(job.arrived));
+        let overloaded = station.detector.refuse_new();
+        let refused = self.scenario.refuses && overloaded;
         let cost = 1.0 / (self.scenario.capacity)(seconds(now)) / f64::from(self.scenario.adds);
-        self.push(after(now, if refused { cost * REFUSAL_COST } else { cost }), What::Served);
-        if self.detector.refuse_new() && (job.first || !self.scenario.first_only) && self.unit() >= self.scenario.loss {
+        self.push(after(now, if refused { cost * REFUSAL_COST } else { cost }), What::Served(core));
+        if overloaded && (job.first || !self.scenario.first_only) && self.unit() >= self.scenario.loss {
             self.push(now + DELAY, What::Notified(job.controller));
         }
-        self.serving = Some((job, refused));
+        self.stations[core].serving = Some((job, refused));
     }
 
-    fn served(&mut self, now: Time) {
-        if let Some((job, refused)) = self.serving.take()
+    fn served(&mut self, now: Time, core: usize) {
+        if let Some((job, refused)) = self.stations[core].serving.take()
             && job.last
             && !refused
-            && self.measured(now)
         {
-            self.served += 1.0 / (self.scenario.capacity)(seconds(now));
-            self.times.push((now + DELAY).since(self.calls[job.call]));
+            let time = (now + DELAY).since(self.calls[job.call]);
+            self.second(now).times.push(time);
+            if self.measured(now) {
+                self.served += 1.0 / (self.scenario.capacity)(seconds(now));
+                self.times.push(time);
+            }
         }
-        self.serve(now);
+        self.serve(now, core);
     }
 
     fn run(&mut self) {
@@ -214,13 +259,15 @@ impl World<'_> {
                     self.next_call(now, controller % controllers);
                 }
                 What::Add { controller, call, first, last } => {
-                    self.queue.push_back(Job { controller, call, first, last, arrived: now });
-                    if self.serving.is_none() {
-                        self.serve(now);
+                    let core = controller % self.stations.len();
+                    self.stations[core].queue.push_back(Job { controller, call, first, last, arrived: now });
+                    if self.stations[core].serving.is_none() {
+                        self.serve(now, core);
                     }
                 }
-                What::Served => self.served(now),
+                What::Served(core) => self.served(now, core),
                 What::Notified(controller) => {
+                    self.second(now).notified += 1;
                     self.notified += u64::from(self.measured(now));
                     self.throttles[controller].step(now, Event::Notification);
                 }
@@ -232,15 +279,15 @@ impl World<'_> {
 /// Plays a scenario; one seed, one outcome.
 pub fn run(scenario: &Scenario, seed: u64) -> Outcome {
     let controllers = scenario.demands.len();
+    let station = || Station { detector: Detector::new(Levels::default()), queue: VecDeque::new(), serving: None };
     let mut world = World {
         scenario,
         events: BinaryHeap::new(),
         sequence: 0,
         rng: Rng::new(seed),
         throttles: vec![Throttle::new(scenario.parameters); controllers],
-        detector: Detector::new(Levels::default()),
-        queue: VecDeque::new(),
-        serving: None,
+        stations: (0..scenario.cores).map(|_| station()).collect(),
+        seconds: vec![Second::default(); scenario.seconds.ceil() as usize + 1],
         calls: Vec::new(),
         times: Vec::new(),
         served: 0.0,
@@ -250,12 +297,14 @@ pub fn run(scenario: &Scenario, seed: u64) -> Outcome {
         notified: 0,
     };
     world.run();
+    world.seconds.truncate(scenario.seconds as usize);
     let span = scenario.seconds - scenario.from;
     world.times.sort_unstable();
     let quantile = |share: f64| world.times.get((world.times.len() as f64 * share) as usize).copied().unwrap_or_default();
     let priority: u64 = world.offered.iter().map(|offered| offered[1]).sum();
     let of_offered = |admitted: u64, offered: [u64; 2]| (admitted as f64 / span, admitted as f64 / (offered[0] + offered[1]).max(1) as f64);
     Outcome {
+        seconds: std::mem::take(&mut world.seconds),
         useful: world.served / span,
         admitted: world.admitted.iter().zip(&world.offered).map(|(&admitted, &offered)| of_offered(admitted, offered)).collect(),
         p50: quantile(0.5),

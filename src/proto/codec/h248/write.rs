@@ -59,6 +59,11 @@ impl<'a> Writer<'a> {
         self.length
     }
 
+    /// Bytes that fit still; none when something did not.
+    pub fn room(&self) -> usize {
+        if self.failed { 0 } else { self.buffer.len() - self.length.min(self.buffer.len()) }
+    }
+
     /// Whether nothing is written yet.
     pub fn is_empty(&self) -> bool {
         self.length == 0

@@ -1,0 +1,163 @@
+//! The scenario matrix of overload control in virtual time, drawn: `cargo bench --bench overload -- --bench` writes a picture for each
+//! scenario and a table into docs/overload. The figures depend on nothing but the code: one seed, one outcome. Otherwise it plays one scenario.
+//!
+//! What the figures must hold is asserted here too (issue: matrix), so that no page shows what the tests would not pass.
+
+#[path = "../tests/sim/overload/model.rs"]
+#[allow(dead_code, reason = "the tests ask more of an outcome")]
+mod model;
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use model::{Arrivals, Outcome, Scenario, Second, run};
+use tollgate::proto::overload::Levels;
+
+/// A scenario, its file, and what could be admitted a second at best.
+struct Case {
+    file: &'static str,
+    scenario: Scenario,
+    best: f64,
+}
+
+fn case(file: &'static str, scenario: Scenario) -> Case {
+    let best = (scenario.capacity)(0.0);
+    Case { file, scenario, best }
+}
+
+fn by_time(demand: impl Fn(f64) -> f64 + 'static) -> Vec<Box<dyn Fn(f64) -> f64>> {
+    vec![Box::new(demand)]
+}
+
+fn matrix() -> Vec<Case> {
+    let halved = |t: f64| if (30.0..60.0).contains(&t) { 500.0 } else { 1000.0 };
+    let unequal = [4.0, 2.0, 1.0, 1.0, 0.5, 0.5, 0.05, 0.05];
+    let stops = |until: f64| Box::new(move |t: f64| if t < until { 1000.0 } else { 0.0 }) as Box<dyn Fn(f64) -> f64>;
+    vec![
+        case("step-1-3", Scenario::new("step to 1.3", &[1.3])),
+        case("step-2", Scenario::new("step to 2", &[2.0])),
+        case("step-4", Scenario::new("step to 4", &[4.0])),
+        case("step-10", Scenario::new("step to 10", &[10.0])),
+        case("step-2-constant", Scenario { arrivals: Arrivals::Constant, ..Scenario::new("step to 2, constant", &[2.0]) }),
+        case("ramp", Scenario { demands: by_time(|t| 50.0 * t), from: 40.0, seconds: 100.0, ..Scenario::new("ramp to 5", &[]) }),
+        case("bursts", Scenario { demands: by_time(|t| if t % 20.0 < 2.0 { 4000.0 } else { 500.0 }), ..Scenario::new("bursts of 4", &[]) }),
+        case("halved", Scenario { capacity: halved, seconds: 120.0, from: 75.0, ..Scenario::new("capacity halved for 30 s", &[2.0]) }),
+        case("controllers-2", Scenario::new("2 controllers, 3.0 and 0.8", &[3.0, 0.8])),
+        case("controllers-8", Scenario::new("8 controllers, 4.0 to 0.05", &unequal)),
+        case(
+            "one-stops",
+            Scenario {
+                demands: vec![stops(1e9), stops(1e9), stops(40.0)],
+                seconds: 100.0,
+                from: 55.0,
+                ..Scenario::new("3 virtual gateways, one stops", &[])
+            },
+        ),
+        case("conferences", Scenario { adds: 8, first_only: true, ..Scenario::new("conferences of 8 legs", &[3.0]) }),
+        case("two-adds", Scenario { adds: 2, ..Scenario::new("two Adds a call", &[2.0]) }),
+        case("loss", Scenario { loss: 0.01, ..Scenario::new("loss 1 %", &[2.0]) }),
+        case("priority", Scenario { priority: 0.05, ..Scenario::new("priority 5 %", &[10.0]) }),
+        Case { best: 1900.0, ..case("hot-core", Scenario { cores: 4, ..Scenario::new("a hot core of four", &[2.0, 0.3, 0.3, 0.3]) }) },
+        case("refusals", Scenario { refuses: true, ..Scenario::new("MGCP: 409", &[2.0]) }),
+    ]
+}
+
+/// What must hold in sustained overload.
+fn check(case: &Case, outcome: &Outcome) {
+    let Case { file, scenario, best } = case;
+    assert!(outcome.priority_lost < 0.001, "{file}: priority calls lost");
+    if matches!(*file, "bursts") {
+        return;
+    }
+    let useful = outcome.useful * (scenario.capacity)(scenario.from) / best;
+    assert!(useful >= 0.95, "{file}: useful {useful}");
+    assert!(outcome.p99 <= 2 * Levels::default().enter, "{file}: p99 {:?}", outcome.p99);
+}
+
+/// A panel of a picture: its height, the greatest value, what is drawn.
+fn panel(svg: &mut String, top: f64, title: &str, lines: &[(&str, Vec<f64>)]) {
+    const HEIGHT: f64 = 110.0;
+    let most = lines.iter().flat_map(|(_, values)| values).copied().fold(1.0, f64::max);
+    let _ = write!(svg, "<text x='50' y='{}'>{title}</text><text x='4' y='{}'>{most:.0}</text>", top - 4.0, top + 10.0);
+    let _ = write!(svg, "<path d='M50 {top}V{0}H690' stroke='#999' fill='none'/>", top + HEIGHT);
+    for (colour, values) in lines {
+        let step = 640.0 / values.len().max(2) as f64;
+        let points =
+            values.iter().enumerate().map(|(n, value)| format!("{:.0},{:.1}", 50.0 + step * n as f64, top + HEIGHT * (1.0 - value / most)));
+        let _ = write!(svg, "<polyline points='{}' stroke='{colour}' fill='none'/>", points.collect::<Vec<_>>().join(" "));
+    }
+}
+
+fn picture(case: &Case, outcome: &Outcome) -> String {
+    let Scenario { name, capacity, cores, .. } = &case.scenario;
+    let series = |of: &dyn Fn(&Second) -> f64| outcome.seconds.iter().map(of).collect::<Vec<f64>>();
+    let able = (0..outcome.seconds.len()).map(|second| capacity(second as f64) * *cores as f64).collect::<Vec<f64>>();
+    let offered = series(&|second| f64::from(second.offered));
+    // What is offered beyond three times the capacity says nothing more.
+    let shown = offered.iter().zip(&able).map(|(offered, able)| offered.min(3.0 * able)).collect();
+    let mut svg = String::from("<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 700 470' font-family='sans-serif' font-size='11'>");
+    let _ = write!(svg, "<text x='50' y='14' font-size='13'>{name}, {} s</text>", outcome.seconds.len());
+    let admitted = series(&|second| f64::from(second.admitted));
+    let calls = [("#bbb", shown), ("#3a3", able), ("#06c", admitted)];
+    panel(&mut svg, 40.0, "calls a second: offered (grey, cut at 3 times), possible (green), admitted (blue)", &calls);
+    panel(&mut svg, 190.0, "notifications a second", &[("#c60", series(&|second| f64::from(second.notified)))]);
+    panel(&mut svg, 340.0, "p99 of set-up in ms", &[("#a0a", series(&|second| 1e3 * quantile(&second.times, 0.99).as_secs_f64()))]);
+    svg + "</svg>\n"
+}
+
+fn quantile(times: &[Duration], share: f64) -> Duration {
+    let mut times = times.to_vec();
+    times.sort_unstable();
+    times.get((times.len() as f64 * share) as usize).copied().unwrap_or_default()
+}
+
+fn row(case: &Case, outcome: &Outcome) -> String {
+    let Case { file, scenario, best } = case;
+    let useful = outcome.useful * (scenario.capacity)(scenario.from) / best;
+    let settled = outcome.settled(*best).map_or("-".into(), |second| format!("{second} s"));
+    let refused = 1.0
+        - outcome.seconds.iter().map(|second| f64::from(second.admitted)).sum::<f64>()
+            / outcome.seconds.iter().map(|second| f64::from(second.offered)).sum::<f64>();
+    let each: Vec<String> = outcome.admitted.iter().map(|(rate, _)| format!("{rate:.0}")).collect();
+    let each = if each.len() > 1 { each.join(", ") } else { String::new() };
+    let goals = scenario.parameters.goal * scenario.demands.len() as f64;
+    format!(
+        "| [{}]({file}.svg) | {useful:.3} | {refused:.2} | {:.0?}, {:.0?} | {:.1} ({goals:.0}) | {settled} | {each} |\n",
+        scenario.name, outcome.p50, outcome.p99, outcome.notified
+    )
+}
+
+const HEAD: &str = "# Overload control: the scenario matrix
+
+Written by `cargo bench --bench overload -- --bench`; virtual time, one seed, the product's throttle (H.248.11, the controller's half) before the
+product's detector at its default levels, a gateway (each core) of 1,000 set-ups a second, no parameter changed between scenarios. Figures over 60 s from t = 10 s
+where the scenario does not say otherwise. Useful: set-ups served, of what could be. Settled: the second from which on any five in a row admit 0.95 of what
+could be; none where that is not asked all the time. How it works: [h248.md](../decisions/h248.md).
+
+| scenario | useful | refused | set-up p50, p99 | notifications/s (sum of goals) | settled | admitted/s by controller |
+|---|---|---|---|---|---|---|
+";
+
+fn main() {
+    let mut cases = matrix();
+    let writes = std::env::args().any(|word| word == "--bench");
+    if !writes {
+        cases.truncate(1);
+    }
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/overload");
+    let mut table = String::from(HEAD);
+    for case in &cases {
+        let outcome = run(&case.scenario, 1);
+        check(case, &outcome);
+        table += &row(case, &outcome);
+        if writes {
+            std::fs::create_dir_all(&folder).expect("the folder");
+            std::fs::write(folder.join(case.file).with_extension("svg"), picture(case, &outcome)).expect("a picture");
+        }
+    }
+    print!("{table}");
+    if writes {
+        std::fs::write(folder.join("README.md"), table).expect("the table");
+    }
+}
