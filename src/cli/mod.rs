@@ -225,7 +225,7 @@ pub fn main() -> ExitCode {
     match cli.verb {
         Verb::Run => report(run(path, cli.socket, cli.log)),
         Verb::Check { file, cpus } => report(check(&file, cpus.as_deref())),
-        Verb::Load(arguments) => report(load::run(arguments, Arc::new(far::Operator::new(path, cli.socket)))),
+        Verb::Load(arguments) => report(run_load(arguments, path, cli.socket)),
         Verb::FarEnd(arguments) => report(load::far_end::run(&arguments)),
         Verb::Cac { order: None } => report(run_central(path, cli.socket, cli.log)),
         Verb::CacKey { file } => report(cluster_keys::make(&file).and_then(|public| print(&public)).map(|()| ExitCode::SUCCESS)),
@@ -251,6 +251,14 @@ pub fn main() -> ExitCode {
 }
 
 /// The request a verb stands for; those that are none were told apart before.
+fn run_load(arguments: load::Args, config: Option<&Path>, socket: Option<PathBuf>) -> anyhow::Result<ExitCode> {
+    let far: Arc<dyn load::FarEnds> = match arguments.far_ends {
+        true => Arc::new(far::Here::play(config, arguments.voice.trunk_loss / 100.0)?),
+        false => Arc::new(far::Operator::new(config, socket)),
+    };
+    load::run(arguments, far)
+}
+
 fn order(verb: Verb) -> Request {
     match verb {
         Verb::Block { name, graceful, force } => {

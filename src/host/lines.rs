@@ -5,7 +5,7 @@ use crate::proto::cas::{Direction, Signalling, Times};
 use crate::proto::package::ChannelKind;
 
 /// How the channels of a span signal, in the words of the machines.
-pub(super) fn signalling(span: &config::Span) -> Signalling {
+pub fn signalling(span: &config::Span) -> Signalling {
     use config::Signalling as Configured;
     let (kind, wink_start) = match span.signalling {
         Configured::Clear => (ChannelKind::Clear, false),

@@ -18,7 +18,7 @@ pub mod entropy;
 pub mod frame;
 mod gateways;
 pub mod inside;
-mod lines;
+pub mod lines;
 pub mod nic;
 pub mod ring;
 pub mod run;

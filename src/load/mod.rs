@@ -122,6 +122,10 @@ pub struct Args {
     /// Print one JSON object instead of the table.
     #[arg(long)]
     pub json: bool,
+    /// Play the far ends of all spans in pseudowires of the gateway's --config here, and tell those what to do in calls over trunks that
+    /// signal; else they are simulated ones of the gateway, told over its operator socket.
+    #[arg(long)]
+    pub far_ends: bool,
     /// Calls that carry a voice.
     #[command(flatten)]
     pub voice: voice::Args,

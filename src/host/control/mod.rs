@@ -18,7 +18,7 @@ pub(in crate::host) mod lists;
 pub mod log;
 mod metrics;
 mod names;
-mod orders;
+pub mod orders;
 mod performance;
 pub mod protocol;
 mod reload;

@@ -107,34 +107,7 @@ impl Gateway {
     fn order_far(&self, endpoint: EndpointIndex, order: &Far) -> Result<String, Failure> {
         let plan = &self.cores.plan;
         let signalling = plan.signalling(endpoint);
-        let kind = signalling.digits();
-        let digits = |text: &str| {
-            let wanted = match kind {
-                DigitKind::Mf => "MF: 0 to 9, k0 to k2 and s0 to s3, such as k0,5,5,5,1,2,3,4,s0",
-                DigitKind::Dtmf => "DTMF: 0 to 9, A to D, * and #, such as 5551234#",
-                DigitKind::Pulse => "dial pulses: 0 to 9, such as 5551234",
-            };
-            let most = Digits::MAX;
-            digits(text, kind).ok_or_else(|| {
-                let message = format!("{text}: not what this channel sends; it has {wanted}; at most {most} at a time");
-                Failure::new(FailureKind::BadRequest, message)
-            })
-        };
-        let order = match order {
-            Far::Seize { digits: text } => FarOrder::Seize(kind, digits(text)?),
-            Far::Digits { digits: text } => FarOrder::Digits(kind, digits(text)?),
-            Far::Answer => FarOrder::Show(Hook::Off),
-            Far::Release => FarOrder::Show(Hook::On),
-            Far::Wink => FarOrder::Wink,
-            Far::Flash => FarOrder::Flash,
-            Far::Behave { behaviour } => FarOrder::Behave(self::behaviour(*behaviour)),
-            Far::Echo { echo } => FarOrder::Echo(match echo {
-                protocol::Echo::Loop => Echo::Loop,
-                protocol::Echo::Transponder => Echo::Transponder,
-                protocol::Echo::Open => Echo::Open,
-                protocol::Echo::Stuck => Echo::Stuck,
-            }),
-        };
+        let order = far_order(order, signalling.digits()).map_err(|why| Failure::new(FailureKind::BadRequest, why))?;
         let name = names::endpoint_name(&plan.topology, endpoint);
         if !signalling.kind.has_hook() && !matches!(order, FarOrder::Echo(_) | FarOrder::Digits(..)) {
             return Err(Failure::new(FailureKind::Refused, format!("{name} has no channel associated signalling")));
@@ -156,6 +129,37 @@ impl Gateway {
             Err(silent) => Err(Failure::new(FailureKind::Silent, format!("{silent}; the order may be carried out when it goes on"))),
         }
     }
+}
+
+/// What a far end is ordered to do, by one whose channel sends digits of this kind.
+///
+/// # Errors
+/// Digits that it does not send.
+pub fn far_order(order: &Far, kind: DigitKind) -> Result<FarOrder, String> {
+    let digits = |text: &str| {
+        let wanted = match kind {
+            DigitKind::Mf => "MF: 0 to 9, k0 to k2 and s0 to s3, such as k0,5,5,5,1,2,3,4,s0",
+            DigitKind::Dtmf => "DTMF: 0 to 9, A to D, * and #, such as 5551234#",
+            DigitKind::Pulse => "dial pulses: 0 to 9, such as 5551234",
+        };
+        let most = Digits::MAX;
+        digits(text, kind).ok_or_else(|| format!("{text}: not what this channel sends; it has {wanted}; at most {most} at a time"))
+    };
+    Ok(match order {
+        Far::Seize { digits: text } => FarOrder::Seize(kind, digits(text)?),
+        Far::Digits { digits: text } => FarOrder::Digits(kind, digits(text)?),
+        Far::Answer => FarOrder::Show(Hook::Off),
+        Far::Release => FarOrder::Show(Hook::On),
+        Far::Wink => FarOrder::Wink,
+        Far::Flash => FarOrder::Flash,
+        Far::Behave { behaviour } => FarOrder::Behave(self::behaviour(*behaviour)),
+        Far::Echo { echo } => FarOrder::Echo(match echo {
+            protocol::Echo::Loop => Echo::Loop,
+            protocol::Echo::Transponder => Echo::Transponder,
+            protocol::Echo::Open => Echo::Open,
+            protocol::Echo::Stuck => Echo::Stuck,
+        }),
+    })
 }
 
 fn behaviour(behaviour: protocol::Behaviour) -> Behaviour {

@@ -3,7 +3,8 @@
 
 mod channel;
 pub(super) mod pattern;
-pub(super) mod trunk;
+pub mod played;
+pub mod trunk;
 
 use self::channel::{Channel, Part, Task};
 use self::trunk::{Trunk, TrunkSettings};

@@ -22,6 +22,7 @@ pub struct TrunkSettings {
     pub listen: SocketAddr,
     /// Where the gateway is.
     pub peer: SocketAddr,
+    /// What is in a packet.
     pub layout: Layout,
     /// An E1, with A law.
     pub e1: bool,
@@ -172,10 +173,12 @@ impl<B: Bank> Trunk<B> {
         self.far.clock.of(now)
     }
 
+    /// Its channels.
     pub fn bank(&self) -> &B {
         &self.far.bank
     }
 
+    /// Its channels, to be told something.
     pub fn bank_mut(&mut self) -> &mut B {
         &mut self.far.bank
     }

@@ -370,7 +370,7 @@ impl Pair {
     }
 
     fn call(&self) -> String {
-        format!("C: {:x}\r\n", (u64::from(self.token) << 32) | u64::from(self.calls) + 1)
+        format!("C: {:x}\r\n", u64::from(self.token + 1) << 32 | u64::from(self.calls))
     }
 
     fn send(&mut self, now: Time, room: &mut Room<'_>, side: usize, verb: Verb, parameters: &str) {

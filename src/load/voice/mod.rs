@@ -3,7 +3,8 @@
 //! It plays everything around one or two gateways: the call agent, which sets calls up over MGCP, and the far ends of T1s in pseudowires, which
 //! say something and judge what arrives. Where it is told so, the RTP between the gateways passes through it and is lost or late.
 //!
-//! * [`desk`]: commands and answers. * [`call`]: a call from set-up to end. * [`probe`], [`ear`]: what is said and heard. * [`relay`]: the network between. * [`tally`], [`quality`]: figures.
+//! * `desk`: commands and answers. * `call`: a call from set-up to end. * `probe`, `ear`: what is said and heard. * `relay`: the network
+//! between. * `tally`, `quality`: figures.
 
 mod call;
 mod desk;
@@ -64,7 +65,7 @@ pub struct Args {
     /// With --voice: the same of each --to-trunk.
     #[arg(long, value_name = "PPM", default_value_t = 0.0, allow_negative_numbers = true)]
     pub to_ppm: f64,
-    /// With --voice: packets of the trunks lost on purpose on the way to the gateways, in percent.
+    /// With --voice or --far-ends: packets of the trunks lost on purpose on the way to the gateways, in percent.
     #[arg(long, value_name = "PERCENT", default_value_t = 0.0)]
     pub trunk_loss: f64,
     /// With --voice: the shortest mean wait in the jitter buffers of the far ends, in ms.

@@ -29,12 +29,14 @@ impl Impairment {
     }
 }
 
+/// A packet on its way: when it goes on, its ordinal, to which side, of which kind, its octets.
+type Late = (Time, u64, usize, usize, Vec<u8>);
+
 /// The two ends of a call's way.
 pub struct Way {
     /// By side: the sockets of RTP and RTCP that face it.
     sides: [Side; 2],
-    /// Packets on their way: when they go on, in which order they came, to which side, of which kind.
-    late: BinaryHeap<Reverse<(Time, u64, usize, usize, Vec<u8>)>>,
+    late: BinaryHeap<Reverse<Late>>,
     came: u64,
     pub lost: u64,
 }
@@ -97,11 +99,11 @@ impl Way {
     pub fn work(&mut self, now: Time, impairment: &Impairment, rng: &mut Rng) {
         let mut packet = [0; PACKET];
         let Way { sides, late, came, lost } = self;
-        for from in 0..2 {
-            for kind in 0..2 {
+        for (from, side) in sides.iter().enumerate() {
+            for (kind, socket) in side.sockets.iter().enumerate() {
                 for _ in 0..TURN {
                     // Nothing there, or an error about an earlier packet: both end the turn.
-                    let Ok((length, _)) = sides[from].sockets[kind].recv_from(&mut packet) else { break };
+                    let Ok((length, _)) = socket.recv_from(&mut packet) else { break };
                     if rng.chance((impairment.loss * 1e6) as u32) {
                         *lost += 1;
                         continue;

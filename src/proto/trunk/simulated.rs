@@ -14,7 +14,7 @@
 //! [`CardOrder::Loss`] and the orders about defects look at each connection of the card once; everything else costs the same however
 //! many there are (logarithmic for delayed answers).
 
-mod far;
+pub mod far;
 #[cfg(test)]
 mod model;
 mod ports;

@@ -39,8 +39,8 @@ const OPERATOR_PATIENCE: Duration = ms(1_500);
 const ECHO: Duration = ms(20);
 
 /// All far ends of a card.
-#[derive(Default)]
-pub(super) struct FarEnds {
+#[derive(Debug, Default)]
+pub struct FarEnds {
     ends: BTreeMap<EndpointIndex, FarEnd>,
     steps: BinaryHeap<Reverse<(Time, u64, EndpointIndex, Step)>>,
     ordinal: u64,
@@ -153,6 +153,18 @@ impl FarEnds {
     fn at(&mut self, at: Time, endpoint: EndpointIndex, step: Step) {
         self.ordinal += 1;
         self.steps.push(Reverse((at, self.ordinal, endpoint, step)));
+    }
+
+    /// The gateway's first digit of a string is heard, where it is not told by [`LineOrder::Send`]: silence is over.
+    pub fn hear_digit(&mut self, endpoint: EndpointIndex) {
+        if let Some(end) = self.ends.get_mut(&endpoint) {
+            end.plan += u32::from(end.kind == ChannelKind::FeatureGroupD);
+        }
+    }
+
+    /// The gateway's string is heard to its end.
+    pub fn hear_string(&mut self, now: Time, endpoint: EndpointIndex) {
+        self.take_string(now, endpoint);
     }
 
     /// An operator's order. Digits go behind those that are still to be sent.
