@@ -100,8 +100,8 @@ pub struct Pair {
 pub const TOKENS: u32 = 2;
 
 impl Pair {
-    /// The pair of this number: gateway, trunk, channel and name of each end.
-    pub fn new(number: u32, ends: [(usize, usize, usize, String); 2]) -> Pair {
+    /// The pair of this number, whose first call begins at `begins`: gateway, trunk, channel and name of each end.
+    pub fn new(number: u32, begins: Time, ends: [(usize, usize, usize, String); 2]) -> Pair {
         let ends = ends.map(|(gateway, trunk, channel, name)| {
             let (connection, description, notified) = Default::default();
             End { gateway, trunk, channel, name, connection, description, notified }
@@ -110,7 +110,7 @@ impl Pair {
             ends,
             token: number * TOKENS,
             stage: Stage::Again,
-            due: Time::ZERO,
+            due: begins,
             stage_until: Time::ZERO,
             waits: 0,
             attempts: 0,

@@ -129,6 +129,8 @@ pub struct Around {
 
 /// The longest sleep: what the network brings is looked at that often.
 const NAP: Duration = Duration::from_millis(1);
+/// The first call begins so long after the trunks: until then their buffers fill, and what is said is not heard.
+const WARM_UP: Duration = Duration::from_secs(1);
 /// The first call is set up within this, or none is.
 const OPENING: Duration = Duration::from_secs(30);
 /// Beyond the end of the schedule calls may take so long to end.
@@ -196,6 +198,7 @@ impl Stage {
             let probes = Probes::new((0..24).map(|_| Probe::new(Law::Mu, signal)).collect());
             Trunk::new(clock, &settings, probes).with_context(|| format!("the far end of {} at {listen}", wire.span))
         };
+        let begins = clock.now() + WARM_UP;
         let mut trunks = Vec::new();
         let mut pairs = Vec::new();
         for (from, to) in args.trunk.iter().zip(&args.to_trunk) {
@@ -205,7 +208,7 @@ impl Stage {
             for channel in 0..channels {
                 let name = |wire: &Wire| format!("{}/{}@{}", wire.span, channel + 1, around.domain);
                 let last = around.gateways.len() - 1;
-                pairs.push(Pair::new(pairs.len() as u32, [(0, first, channel, name(from)), (last, first + 1, channel, name(to))]));
+                pairs.push(Pair::new(pairs.len() as u32, begins, [(0, first, channel, name(from)), (last, first + 1, channel, name(to))]));
             }
         }
         let mut digits = Digits::NONE;

@@ -1,7 +1,7 @@
 //! The whole path of a voice (issue 5, must hold 1 and 3): far end of a T1, gateway, RTP, gateway, far end of a T1; the gateways in two
 //! network namespaces joined by a veth pair, everything around them played by `tollgate load --voice`.
 
-use super::gateway::{Addresses, Gateway, Kept, PROGRAM, Tuning, pause};
+use super::gateway::{Addresses, Gateway, Kept, PROGRAM, SOON, Tuning, eventually, pause};
 use super::pair::{NEAR, Pair};
 use super::real_trunks::{had_no_cpu, undisturbed_or_skipped};
 use serde_json::Value;
@@ -82,7 +82,13 @@ impl Capture {
         let mut dumpcap = Command::new("dumpcap");
         dumpcap.args(["-q", "-i", NEAR, "-w"]).arg(&path).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         match dumpcap.spawn() {
-            Ok(child) => Some(Capture(Kept(child), path)),
+            Ok(child) => {
+                let capture = Capture(Kept(child), path);
+                // The descriptions that pass say which ports have RTP: none of them is to be missed.
+                let has_begun = || std::fs::metadata(&capture.1).is_ok_and(|file| file.len() > 0).then_some(());
+                eventually("the capture begins", SOON, has_begun);
+                Some(capture)
+            }
             Err(error) => {
                 eprintln!("skipped: no capture: dumpcap: {error}");
                 None
@@ -171,7 +177,7 @@ fn without_a_gateway_no_voice_is_claimed() {
     assert_eq!(missing.status.code(), Some(2), "--to-trunk is missing: {missing:?}");
     let mut child = command.args(["--to-trunk", &format!("ds/ds1-2={ip}:51001,{ip}:50001")]).stdout(Stdio::piped()).spawn().unwrap();
     let is_there = || std::net::UdpSocket::bind(addresses.agent()).is_err().then_some(());
-    super::gateway::eventually("the agent is there", super::gateway::SOON, is_there);
+    eventually("the agent is there", SOON, is_there);
     super::gateway::signal_to(child.id(), libc::SIGINT);
     let status = child.wait().unwrap();
     assert_eq!(status.code(), Some(1));
