@@ -336,7 +336,8 @@ fn check(file: &Path, cpus: Option<&str>) -> anyhow::Result<ExitCode> {
         && config.cac.mode == CacMode::Central
     {
         let (scopes, nodes) = (config.scopes.len(), config.cac.nodes.len());
-        print(&format!("a central node of admission: {scopes} scopes, {nodes} gateways expected"))?;
+        let note = config::idle_note(&config.cac).map_or(String::new(), |note| format!("\nnote: {note}"));
+        print(&format!("a central node of admission: {scopes} scopes, {nodes} gateways expected{note}"))?;
         return Ok(ExitCode::SUCCESS);
     }
     match config::check_file(file, &facts) {

@@ -1,7 +1,7 @@
 //! What `[cac]` must be for a cluster: who the nodes are, where the central one is, and that nobody else can speak for them.
 
 use super::defaults::Cac;
-use super::file::{Findings, Raw};
+use super::file::{Findings, Raw, Section};
 use super::types::{CacMode, Disconnected};
 
 /// Reports what is missing or cannot be.
@@ -78,6 +78,43 @@ fn check_keys(cac: &Cac, far: bool, findings: &mut Findings<'_>) {
     }
 }
 
+/// Keys of `[cac]` that the file gives and that mean nothing in its mode, for `tollgate check`.
+fn idle_keys(cac: &Cac) -> Vec<String> {
+    let meant: &[&str] = match cac.mode {
+        CacMode::Off => &[],
+        CacMode::Local => &["decide_within"],
+        CacMode::Cluster => &["node", "cs", "nodes", "disconnected", "decide_within", "secret_key", "cs_key", "plain"],
+        CacMode::Central if cac.etcd.is_empty() => {
+            &["listen", "nodes", "disconnected", "forget_after", "learn_for", "secret_key", "node_keys", "plain"]
+        }
+        CacMode::Central => &[
+            "listen",
+            "nodes",
+            "disconnected",
+            "forget_after",
+            "learn_for",
+            "secret_key",
+            "node_keys",
+            "plain",
+            "etcd",
+            "cluster",
+            "lease",
+        ],
+    };
+    let given = cac.show().into_iter().filter(|(setting, value)| (setting.default)().is_some_and(|default| default != *value));
+    given
+        .filter(|(setting, _)| setting.key != "mode" && !meant.contains(&setting.key))
+        .map(|(setting, _)| format!("cac.{}", setting.key))
+        .collect()
+}
+
+/// Keys of `[cac]` that are given and do nothing, as a note; `None` when all that is given means something.
+pub fn idle_note(cac: &Cac) -> Option<String> {
+    let keys = idle_keys(cac);
+    let mode = format!("{:?}", cac.mode).to_lowercase();
+    (!keys.is_empty()).then(|| format!("without effect where cac.mode is \"{mode}\": {}", keys.join(", ")))
+}
+
 #[cfg(test)]
 mod tests {
     use crate::config::{Config, EMBEDDED};
@@ -118,5 +155,25 @@ mod tests {
         refused("mode = \"central\"\nlisten = [\"127.0.0.1\"]\nnodes = [1, 1]", "cac.nodes[2]");
         refused("mode = \"central\"\nlisten = [\"127.0.0.1\"]\nnodes = [1]\nsecret_key = \"/k\"", "cac.node_keys");
         refused("mode = \"central\"\nlisten = [\"192.0.2.1\"]", "cac.secret_key");
+    }
+
+    /// What is given and does nothing is said, and nothing else.
+    #[test]
+    fn keys_without_effect_are_named() {
+        let parse = |cac: &str| {
+            let (before, rest) = EMBEDDED.split_once("[cac]\n").expect("the table");
+            let (_, behind) = rest.split_once("\n\n").expect("its end");
+            Config::parse(&format!("{before}[cac]\n{cac}\n\n{behind}\n{SCOPE}"), "f").expect("a file")
+        };
+        let keys = |cac: &str| super::idle_keys(&parse(cac).cac).join(" ");
+        assert_eq!(keys("mode = \"local\"\ndecide_within = \"100ms\""), "");
+        assert_eq!(keys("mode = \"off\"\nlearn_for = \"9s\""), "cac.learn_for");
+        let cluster = "mode = \"cluster\"\nnode = 1\ncs = [\"127.0.0.1\"]";
+        assert_eq!(keys(&format!("{cluster}\ndisconnected = \"closed\"")), "");
+        assert_eq!(keys(&format!("{cluster}\nforget_after = \"9s\"\nlease = \"9s\"")), "cac.forget_after cac.lease");
+        let central = "mode = \"central\"\nlisten = [\"127.0.0.1\"]\nlease = \"9s\"";
+        assert_eq!(keys(&format!("{central}\nnode = 4")), "cac.node cac.lease");
+        assert_eq!(keys(&format!("{central}\netcd = [\"127.0.0.1\"]")), "");
+        assert!(super::idle_note(&parse(central).cac).is_some_and(|note| note.contains("\"central\": cac.lease")));
     }
 }

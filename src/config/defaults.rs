@@ -508,6 +508,9 @@ register! {
         /// afterwards; `"hold-last"` replaces calls that end, one for one, and the central node keeps counting the calls of a node it
         /// lost; `"share"` takes an equal part of each limit; `"closed"` none. Emergency calls pass. The same at all nodes.
         disconnected: Disconnected = (Disconnected::Open) in (); restart
+        /// How long a call waits for the decision about it: of the central node, or inside a gateway of the core that has the places. Then
+        /// `disconnected` decides, or without a cluster it is refused.
+        decide_within: Duration = (millis(250)) in millis(20)..=seconds(2); restart
         /// Of the central node: how long the calls of a gateway that was lost go on counting. With `"hold-last"` they do for ten minutes
         /// at least, or until an operator says the node is dead.
         forget_after: Duration = (seconds(30)) in seconds(1)..=seconds(600); restart

@@ -27,6 +27,7 @@ use std::path::Path;
 
 pub use admission::{groups, limits, limits_of_cores, policies, tree};
 pub use check::unfit as unfit_address;
+pub use cluster::idle_note;
 pub use defaults::{
     Agent, CORES_MAX, Cac, Cas, CesopsnCard, Cores, Dns, Gateway, H248, Limits, LoadControl, Log, Metrics, Operator, Overload, ScopeEntry,
     SimCard, Timers, Transport, Xdp,

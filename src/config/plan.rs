@@ -383,7 +383,7 @@ fn text_blocks(connections: u32, endpoints: u32) -> u32 {
 }
 
 fn notes(config: &Config, facts: &CpuFacts, cores: &[CorePlan]) -> Vec<String> {
-    let mut notes = Vec::new();
+    let mut notes: Vec<String> = super::cluster::idle_note(&config.cac).into_iter().collect();
     let mut on_cpu: BTreeMap<u16, usize> = BTreeMap::new();
     for core in cores {
         *on_cpu.entry(core.cpu).or_default() += 1;

@@ -510,7 +510,8 @@ pub(super) fn plan(config: &Config, layout: &config::Plan) -> Result<Plan> {
         Some(tree) => {
             let groups = config::groups(&topology, &config.scopes)
                 .map_err(|(scope, _, problem)| anyhow!("scope[{}].members: {problem}", scope + 1))?;
-            Some(Admission { tree, groups, cluster: config.cac.mode == CacMode::Cluster })
+            let (decide_within, cluster) = (config.cac.decide_within, config.cac.mode == CacMode::Cluster);
+            Some(Admission { tree, groups, decide_within, cluster })
         }
         None => None,
     };

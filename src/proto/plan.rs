@@ -91,6 +91,8 @@ pub struct Admission {
     pub tree: cac::Tree,
     /// By endpoint: its trunk group, [`cac::ScopeId::NONE`] where there is none.
     pub groups: Vec<cac::ScopeId>,
+    /// How long a claim, or the node's decision, is waited for (R39).
+    pub decide_within: std::time::Duration,
     /// Whether each call is asked for at the node of a cluster ([`cac::asker`]). [`Settings::admission`] then limits nothing.
     pub cluster: bool,
 }

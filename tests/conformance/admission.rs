@@ -2,6 +2,7 @@
 //! table of cases in docs/decisions/admission.md).
 
 use super::{MS, S, SDP, agent, block, code, connection, create, each_layout_with, fresh_id};
+use std::time::Duration;
 use tollgate::proto::base::{CoreId, Counter};
 use tollgate::proto::cac::{Amount, Amounts, Cause, Class, Direction, Kind, Limits, Prefix, Rate, Scope, ScopeId, Tree};
 use tollgate::proto::core::{AdmissionView, Answer, Ask};
@@ -30,7 +31,8 @@ fn limited(plan: &mut Plan, settings: &mut Settings, limits: [Limits; 5], change
     change(&mut scopes);
     let endpoints = plan.topology.len();
     let groups = (0..endpoints).map(|endpoint| if endpoint < endpoints / 2 { NORTH } else { SOUTH }).collect();
-    plan.admission = Some(Admission { tree: Tree::new(scopes).expect("a tree"), groups, cluster: false });
+    plan.admission =
+        Some(Admission { tree: Tree::new(scopes).expect("a tree"), groups, decide_within: Duration::from_millis(250), cluster: false });
     settings.admission = limits.to_vec();
 }
 
@@ -436,19 +438,22 @@ fn a_reload_changes_limits_and_cuts_no_call() {
 /// A core that stands still with the places keeps nobody waiting for long: 403 after a quarter of a second.
 #[test]
 fn a_core_that_stands_still_keeps_no_call_waiting() {
-    // Another core receives, so that only the claim meets the one that stands still.
-    let mut w = World::new(super::setup(tollgate::sim::Layout::Split3, 1), |plan, settings| {
-        limited(plan, settings, [NONE, calls(0), NONE, NONE, NONE], |_| {});
-    });
-    let other = w.plan.owners[1];
-    let endpoint = (1..=4).map(|line| format!("ds/ds1-{line}/1")).find(|name| w.plan.home(name.as_bytes()) == other).expect("one");
-    // Its restart is told, and what it says passes the lead core.
-    assert_eq!(code(&mut w, "CRCX", &endpoint, &["C: A1", "M: recvonly"]), 403);
-    w.stall(w.plan.lead(), 2 * S);
-    let id = w.command("CRCX", &endpoint, &["C: A1", "M: recvonly"]);
-    w.run_for(400 * MS);
-    let refused = w.final_of(id);
-    assert!(refused.code == Some(403) && refused.line.contains("does not answer"), "{refused:?}");
-    w.run_for(5 * S);
-    assert_eq!(w.counter(Counter::AdmissionOverdue), 1);
+    for (decide_within, look) in [(250, 400), (100, 150)] {
+        // Another core receives, so that only the claim meets the one that stands still.
+        let mut w = World::new(super::setup(tollgate::sim::Layout::Split3, 1), |plan, settings| {
+            limited(plan, settings, [NONE, calls(0), NONE, NONE, NONE], |_| {});
+            plan.admission.as_mut().expect("limits").decide_within = Duration::from_millis(decide_within);
+        });
+        let other = w.plan.owners[1];
+        let endpoint = (1..=4).map(|line| format!("ds/ds1-{line}/1")).find(|name| w.plan.home(name.as_bytes()) == other).expect("one");
+        // Its restart is told, and what it says passes the lead core.
+        assert_eq!(code(&mut w, "CRCX", &endpoint, &["C: A1", "M: recvonly"]), 403);
+        w.stall(w.plan.lead(), 2 * S);
+        let id = w.command("CRCX", &endpoint, &["C: A1", "M: recvonly"]);
+        w.run_for(look * MS);
+        let refused = w.final_of(id);
+        assert!(refused.code == Some(403) && refused.line.contains("does not answer"), "{refused:?}");
+        w.run_for(5 * S);
+        assert_eq!(w.counter(Counter::AdmissionOverdue), 1);
+    }
 }

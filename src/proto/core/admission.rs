@@ -15,8 +15,6 @@ use crate::proto::mgcp::{self, Created, Outcome, Refused};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// How long a claim is waited for (R39).
-const DECIDE_WITHIN: Duration = Duration::from_millis(250);
 /// In a cluster: how much later than in its time the node may decide, before the core takes it for dead.
 const NODE_LATE: Duration = Duration::from_millis(50);
 /// How often the bank hears of what is in use, when it changes.
@@ -110,8 +108,8 @@ fn job_of(ticket: Ticket) -> JobId {
 impl Core {
     /// How long a claim is waited for. In a cluster the node decides within its time, and the core only when the node stands still.
     pub(super) fn decide_within(&self) -> Duration {
-        let in_cluster = self.calls.desk.as_ref().is_some_and(|desk| desk.asker.is_some());
-        if in_cluster { DECIDE_WITHIN + NODE_LATE } else { DECIDE_WITHIN }
+        let Some(admission) = &self.plan.admission else { return Duration::ZERO };
+        if admission.cluster { admission.decide_within + NODE_LATE } else { admission.decide_within }
     }
 
     /// Claims for a command that waits as `job`, which changes the connection in `slot` when there is one.
