@@ -318,7 +318,6 @@ impl Process {
                 format!("this central node leads, epoch {epoch}: it has copies of what {copies} gateways have up")
             }
             Note::SteppedDown => "this central node leads no more: it is the standby".into(),
-            Note::Left(sc) => format!("node {} ended, and its next life takes up its calls", sc.0),
             Note::Mended(sc, added, removed) => format!("node {} had other calls: {added} added, {removed} removed", sc.0),
             Note::Threshold(scope, crossing) => {
                 let name = self.tree.get(scope).map_or("", |scope| &scope.name);

@@ -149,11 +149,8 @@ pub enum ToCentral {
     },
     /// The authority of the node is alive (R36).
     Heartbeat,
-    /// The node ends: its calls are over, or, to be taken up by its next life, count on until that comes or it is forgotten.
-    Goodbye {
-        /// Whether they count on.
-        keep: bool,
-    },
+    /// The node ends, and its calls with it.
+    Goodbye,
 }
 
 /// Why a session is refused.

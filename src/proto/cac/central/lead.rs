@@ -49,15 +49,6 @@ impl Central {
         self.note(Note::SteppedDown);
     }
 
-    /// A node ends in an orderly way: its calls are over, or wait for its next life.
-    pub(super) fn left(&mut self, now: Time, sc: ScId, keep: bool) {
-        if keep {
-            self.note(Note::Left(sc));
-            return self.hang_up(now, sc);
-        }
-        self.forget(now, sc);
-    }
-
     /// Ends the session of a node, if it has one.
     pub(super) fn hang_up(&mut self, now: Time, sc: ScId) {
         let Some(Contact::Up(session)) = self.nodes.get(&sc).map(|node| &node.contact) else { return };

@@ -168,8 +168,6 @@ pub enum Note {
     SyncIncomplete(ScId),
     /// A node is lost; its calls go on counting for now.
     Orphaned(ScId),
-    /// A node ended in an orderly way: its calls go on counting for its next life.
-    Left(ScId),
     /// Its calls no longer count: so many.
     Forgotten(ScId, u32),
     /// Two nodes say they are this one; the newcomer was refused (R35).
@@ -373,7 +371,7 @@ impl Central {
             ToCentral::Compare(digests) => self.compare(sc, &digests),
             ToCentral::Bucket { bucket, calls, asked } => self.mend(now, sc, bucket, &calls, &asked),
             ToCentral::Heartbeat => self.send(sc, ToNode::Heartbeat),
-            ToCentral::Goodbye { keep } => self.left(now, sc, keep),
+            ToCentral::Goodbye => self.forget(now, sc),
         }
     }
 

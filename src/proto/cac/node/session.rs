@@ -187,7 +187,7 @@ impl Node {
     pub(super) fn leave(&mut self) {
         for side in 0..self.links.len() {
             if self.session(side).is_some() {
-                self.send(side, ToCentral::Goodbye { keep: false });
+                self.send(side, ToCentral::Goodbye);
             }
         }
     }

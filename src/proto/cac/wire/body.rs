@@ -91,17 +91,13 @@ struct Compare {
     sums: Vec<u64>,
 }
 
-/// LEAD; GOODBYE of a gateway.
 #[derive(Clone, PartialEq, prost::Message)]
-struct Change {
+struct Lead {
     #[prost(uint64, tag = "1")]
     epoch: u64,
-    /// Whether the calls count on.
-    #[prost(bool, tag = "2")]
-    keep: bool,
 }
 
-/// A heartbeat, which has nothing to say yet.
+/// A heartbeat, or a word that says all: RESYNC, GOODBYE.
 #[derive(Clone, PartialEq, prost::Message)]
 struct Nothing {}
 
@@ -317,8 +313,8 @@ impl Wire for ToCentral {
                 append(&Nothing {}, out);
                 kind::HEARTBEAT
             }
-            ToCentral::Goodbye { keep } => {
-                append(&Change { keep: *keep, ..Change::default() }, out);
+            ToCentral::Goodbye => {
+                append(&Nothing {}, out);
                 kind::GOODBYE
             }
         }
@@ -372,7 +368,7 @@ impl Wire for ToCentral {
                 ToCentral::Bucket { bucket: bucket(part.bucket)?, calls: calls(&part.calls)?, asked }
             }
             kind::HEARTBEAT => ToCentral::Heartbeat,
-            kind::GOODBYE => read(body).map(|Change { keep, .. }| ToCentral::Goodbye { keep })?,
+            kind::GOODBYE => ToCentral::Goodbye,
             other => return Err(WireError::Type(other)),
         })
     }
@@ -432,7 +428,7 @@ impl Wire for ToNode {
                 kind::RESYNC
             }
             ToNode::Lead { epoch } => {
-                append(&Change { epoch: *epoch, ..Change::default() }, out);
+                append(&Lead { epoch: *epoch }, out);
                 kind::LEAD
             }
             ToNode::Goodbye => {
@@ -466,7 +462,7 @@ impl Wire for ToNode {
             }
             kind::HEARTBEAT => ToNode::Heartbeat,
             kind::RESYNC => ToNode::Resync,
-            kind::LEAD => read(body).map(|Change { epoch, .. }| ToNode::Lead { epoch })?,
+            kind::LEAD => read(body).map(|Lead { epoch }| ToNode::Lead { epoch })?,
             kind::GOODBYE => ToNode::Goodbye,
             other => return Err(WireError::Type(other)),
         })

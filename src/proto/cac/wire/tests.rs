@@ -42,7 +42,7 @@ fn all_to_central() -> Vec<ToCentral> {
         ToCentral::Compare(digests),
         ToCentral::Bucket { bucket: 255, calls: vec![told(8)], asked: vec![(guid, leg)] },
         ToCentral::Heartbeat,
-        ToCentral::Goodbye { keep: true },
+        ToCentral::Goodbye,
     ]
 }
 
