@@ -50,7 +50,7 @@ pub struct Settings {
     pub nodes: u32,
     /// Central nodes of the cluster: one, or a pair of which one leads and the other keeps a copy (R42).
     pub centrals: u8,
-    /// What this node can do beyond the first minor version: [`features`](super::message::features).
+    /// What this node can do beyond the first minor version: [`features`].
     pub features: u32,
 }
 
