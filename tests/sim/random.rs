@@ -258,7 +258,7 @@ fn disturb_pairs(w: &mut World, rng: &mut Rng) {
 }
 
 /// Seeds beyond the usual ones that have found something.
-const FOUND: [u64; 4] = [934, 1674, 2394, 3112];
+const FOUND: [u64; 5] = [934, 1674, 2394, 3112, 4371];
 
 /// Every layout with every trouble, several times over.
 #[test]

@@ -10,7 +10,7 @@ use super::envelope::SINGLE;
 use super::outside::{Frames, Outside, Turn};
 use super::receive::Received;
 use super::respond::{Preface, Way};
-use super::{Core, Envelope};
+use super::{Core, Envelope, Message};
 use crate::proto::base::{Counter, EndpointIndex, EndpointRange, Time, TransactionId};
 use crate::proto::codec::mgcp::CommandLine;
 use crate::proto::codec::peek::Peek;
@@ -19,7 +19,7 @@ use crate::proto::restart::{Activity, Event, Handle, REPLACE_AFTER};
 use crate::proto::transaction::history;
 use std::net::SocketAddr;
 
-/// Repeats of answered commands that wait for an announcement to stand in front of the response; more are dropped, as if lost.
+/// Responses, most of them to repeats, that wait for an announcement to stand in front of them; more are dropped, as if lost.
 const REPEATS: usize = 64;
 
 /// See [`REPEATS`]. In the order in which they came.
@@ -134,6 +134,24 @@ impl Core {
         }
         self.trigger_restart(turn, endpoint, received.source());
         true
+    }
+
+    /// A final that was just written and must not come before an announcement that is still to be sent (G-RST-03): it is held like one
+    /// that is asked for again. Without room it counts as lost: the command's repeat is held then.
+    pub(super) fn hold_final<F: Frames, O: Outside>(
+        &mut self,
+        turn: &mut Turn<'_, F, O>,
+        received: Received,
+        answered: Option<history::Handle>,
+        preface: Preface,
+    ) {
+        let (Preface::Endpoint(endpoint), Some(answered)) = (preface, answered) else { return };
+        if self.repeats.list.len() < REPEATS {
+            // The message is whoever handles the command's to finish.
+            let received = Received { message: Message { datagram: SINGLE, ..received.message }, ..received };
+            self.repeats.list.push(Repeat { received, answered, endpoint, until: turn.now + self.settings.timers.vote });
+        }
+        self.trigger_restart(turn, endpoint, received.source());
     }
 
     /// Answers the repeats whose announcement is out, and drops those that waited too long.

@@ -108,6 +108,7 @@ impl Core {
         let largest = handle.and_then(|handle| self.history.room(handle)).map_or(largest, |room| room.min(largest));
         let manners = self.settings.manners(received.message.agent);
         self.calls.manners = manners;
+        let owes_announcement = handle.is_some() && self.owes_announcement(preface);
         let announcement = self.announcement_in_front(turn, Way::back(&received), preface);
         let Core { calls, history, counters, scratch, announcements, plan, .. } = self;
         let mut fitted = true;
@@ -135,7 +136,11 @@ impl Core {
             }
             front + length
         };
-        if !turn.out.transmit(from, local, |buffer| fill(buffer, announcement)) {
+        if owes_announcement {
+            // The announcement was withdrawn while the command was under way.
+            fill(scratch, None);
+            self.hold_final(turn, received, handle, preface);
+        } else if !turn.out.transmit(from, local, |buffer| fill(buffer, announcement)) {
             // The agent's repeat will find it in the history.
             counters.add(Counter::TransmitFull);
             fill(scratch, None);
