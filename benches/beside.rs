@@ -21,6 +21,11 @@ use tollgate::proto::core::{Administration, Ask};
 use tollgate::proto::restart::BlockHow;
 use tollgate::proto::trunk::{CardOrder, Defect, Facility, FacilityKind, FacilityPlan, T3Index, Topology};
 
+/// As in the program.
+#[cfg(feature = "host")]
+#[global_allocator]
+static MEMORY: tollgate::host::large::LargeTables = tollgate::host::large::LargeTables;
+
 /// The share of its time that the core works, without what is beside.
 const LOAD: f64 = 0.6;
 /// The most datagrams taken in a turn.

@@ -24,11 +24,16 @@ use tollgate::host::books::Books;
 use tollgate::host::clock::Clock;
 use tollgate::host::core_loop::{CoreLoop, Exit, Spin};
 use tollgate::host::cores::{Pulse, ToCore};
+use tollgate::host::large::LargeTables;
 use tollgate::host::transport::{Kind, Slot, Stats, Stray, Transport, Waker};
 use tollgate::proto::base::{FrameRef, Time};
 use tollgate::proto::core::exercise::{self, Lone};
 use tollgate::proto::overload::Levels;
 use tollgate::proto::trunk::{FacilityKind, FacilityPlan};
+
+/// As in the program.
+#[global_allocator]
+static MEMORY: LargeTables = LargeTables;
 
 const WINDOW: usize = 256;
 /// How long responses are remembered.

@@ -438,6 +438,9 @@ impl Default for Head {
 // SAFETY: `meta` is written by the owner only while the frame is taken and read by others only while it is held; `state` orders the two.
 unsafe impl Sync for Head {}
 
+/// A huge page, in bytes.
+pub(super) const HUGE: usize = 2 << 20;
+
 /// Zeroed pages that the kernel may write to: never referenced by `&mut` as a whole, handed out as addresses only.
 pub(super) struct Memory {
     start: NonNull<u8>,
@@ -446,14 +449,19 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// Maps at least `bytes` bytes, page-aligned, not touched yet.
+    /// Maps at least `bytes` bytes, page-aligned, not touched yet. On huge pages that the system puts together, if it does that for who asks.
     pub(super) fn new(bytes: usize) -> io::Result<Memory> {
-        Memory::map(bytes.max(1).next_multiple_of(4096), 0)
+        let page = if bytes < HUGE { 4096 } else { HUGE };
+        let memory = Memory::map(bytes.max(1).next_multiple_of(page), 0)?;
+        if bytes >= HUGE {
+            // SAFETY: the range is the mapping just made. Who says no gives small pages.
+            unsafe { libc::madvise(memory.start.as_ptr().cast(), memory.bytes, libc::MADV_HUGEPAGE) };
+        }
+        Ok(memory)
     }
 
-    /// The same, on huge pages when the system has some to give.
+    /// The same, on pages set apart as huge ones when the system has some to give.
     fn huge(bytes: usize) -> io::Result<Memory> {
-        const HUGE: usize = 2 << 20;
         Memory::map(bytes.next_multiple_of(HUGE), libc::MAP_HUGETLB | libc::MAP_HUGE_2MB).or_else(|_| Memory::new(bytes))
     }
 

@@ -1,6 +1,6 @@
 //! The machine-facing half: cores, frames, rings, sockets, clocks, the control loop.
 //!
-//! `unsafe` lives in [`frame`] and in `transport::{sys, burst, mmsg, uring}` only, behind safe surfaces.
+//! `unsafe` lives in [`frame`], [`large`] and in `transport::{sys, burst, mmsg, uring}` only, behind safe surfaces.
 
 pub mod books;
 pub mod boot;
@@ -18,6 +18,7 @@ pub mod entropy;
 pub mod frame;
 mod gateways;
 pub mod inside;
+pub mod large;
 pub mod lines;
 pub mod nic;
 pub mod ring;

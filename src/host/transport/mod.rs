@@ -99,7 +99,7 @@ pub trait Transport {
         true
     }
 
-    /// A stream that was open and has ended: the listen address, with [`STREAM`], and who was at the other end.
+    /// A stream that was open and has ended: the listen address, with [`STREAM`](crate::proto::plan::STREAM), and who was at the other end.
     fn take_ended(&mut self) -> Option<(u8, SocketAddr)> {
         None
     }

@@ -3,8 +3,11 @@
 //! It plays everything around one or two gateways: the call agent, which sets calls up over MGCP, and the far ends of T1s in pseudowires, which
 //! say something and judge what arrives. Where it is told so, the RTP between the gateways passes through it and is lost or late.
 //!
-//! * `desk`: commands and answers. * `call`: a call from set-up to end. * `probe`, `ear`: what is said and heard. * `relay`: the network
-//! between. * `tally`, `quality`: figures.
+//! * `desk`: commands and answers.
+//! * `call`: a call from set-up to end.
+//! * `probe`, `ear`: what is said and heard.
+//! * `relay`: the network between.
+//! * `tally`, `quality`: figures.
 
 mod call;
 mod desk;

@@ -359,7 +359,7 @@ impl World {
                 }
             }
             Packet::ToStore(side, life, action) => self.at_store(side, life, action),
-            Packet::FromStore(side, life, event) => self.from_store(side, life, event),
+            Packet::FromStore(side, life, event) => self.store_answers(side, life, event),
             Packet::NewCall(place) => self.new_call(place),
             Packet::EndCall(place, incarnation, guid, leg) => {
                 if self.gateways[place].paused {

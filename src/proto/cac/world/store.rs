@@ -85,7 +85,7 @@ impl World {
         }
     }
 
-    pub(super) fn from_store(&mut self, side: usize, life: u64, event: lease::Event) {
+    pub(super) fn store_answers(&mut self, side: usize, life: u64, event: lease::Event) {
         if self.offices[side].paused {
             return self.push(Duration::from_millis(50), Packet::FromStore(side, life, event));
         }
