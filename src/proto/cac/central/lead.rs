@@ -15,14 +15,22 @@ impl Central {
         if until <= now || epoch <= self.settings.epoch {
             return;
         }
+        // The standby forgot whom it could not reach; the leader before may have reached it, and granted it calls up to now.
+        for &sc in &self.settings.expected {
+            self.nodes.entry(sc).or_insert_with(|| Record::missing(now));
+        }
         let (mut copies, mut up) = (0, Vec::new());
         for (&sc, node) in &mut self.nodes {
             copies += u32::from(node.has_copy());
             node.told = false;
-            if let Contact::Up(session) = &mut node.contact {
-                // Its next part would carry the old epoch: the node begins it again.
-                session.sync = None;
-                up.push(sc);
+            match &mut node.contact {
+                Contact::Up(session) => {
+                    // Its next part would carry the old epoch: the node begins it again.
+                    session.sync = None;
+                    up.push(sc);
+                }
+                // For the same reason its time begins now.
+                Contact::Lost(since, _) => *since = now,
             }
         }
         // Said in the session as it was; from then on it goes on in the new epoch.

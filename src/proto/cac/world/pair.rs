@@ -95,8 +95,29 @@ fn a_deposed_leader_is_not_obeyed() {
     }
 }
 
-/// The store is away for longer than the lease: nobody leads, gateways go by their policy, and one leads again afterwards. For less than
-/// that nothing happens.
+/// I4, R32: a gateway that only the leader reached for longer than the standby remembers it is expected by the standby that leads: it learns
+/// as long as it may, and then keeps an equal part of the limit for calls it knows nothing of.
+#[test]
+fn a_gateway_that_the_standby_forgot_is_kept_its_part() {
+    for seed in 0..3 {
+        let mut world = World::pair(seed, 3, 12, Policy::Closed);
+        let leader = world.place();
+        world.gateways[0].apart[1 - leader] = true;
+        world.stay(0, 4);
+        world.run(40 * SECOND);
+        assert_eq!((world.used(leader), world.used(1 - leader)), (4, 0), "seed {seed}");
+        world.kill_central();
+        world.notes.clear();
+        let took = world.until_active();
+        assert!(took > 10 * SECOND && world.notes.contains(&Note::Active(1)), "seed {seed}: {took:?}");
+        (1..3).for_each(|place| world.stay(place, 8));
+        assert_eq!((world.live(), world.used(world.place())), (12, 8), "seed {seed}");
+        world.settle();
+    }
+}
+
+/// The store is away for longer than the lease: nobody leads, gateways go by their policy, and one leads again afterwards. For a
+/// third of it nothing happens.
 #[test]
 fn without_the_store_nobody_leads_for_longer_than_the_lease() {
     let mut world = World::pair(3, 2, 10, Policy::Open);
