@@ -193,11 +193,15 @@ impl Central {
     /// A node is dead: its calls no longer count.
     pub(super) fn forget(&mut self, now: Time, sc: ScId) {
         let Some(node) = self.nodes.get_mut(&sc) else { return };
-        if matches!(node.contact, Contact::Up(_)) {
-            self.hang_up(now, sc);
-        }
+        // Not part of what is forgotten: it would be welcomed as soon as the old one hangs up.
+        let newcomer = node.newcomer.take();
+        self.hang_up(now, sc);
         let removed = self.authority.remove(sc, |_| true) as u32;
         self.drop_node(sc, removed);
+        if let Some(newcomer) = newcomer {
+            self.nodes.insert(sc, Record::missing(now));
+            self.welcome(now, sc, newcomer);
+        }
     }
 
     fn drop_node(&mut self, sc: ScId, removed: u32) {

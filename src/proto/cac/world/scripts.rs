@@ -264,6 +264,25 @@ fn of_two_nodes_with_one_name_the_living_one_stays() {
     assert_eq!(world.notes.iter().filter(|note| **note == Note::Joined(World::sc(0))).count(), 2);
 }
 
+/// R35: the newcomer waits while the old node says goodbye: what is forgotten is the old one, not the session of the new one.
+#[test]
+fn a_newcomer_takes_the_place_of_a_node_that_ends() {
+    let mut world = World::new(13, 2, 10, Policy::Open);
+    world.calls(0, 2);
+    world.run(SECOND);
+    let (twin, sc) = (LinkId(900), World::sc(0));
+    let message = ToCentral::Hello { version: 1, attempt: 1, fingerprint: world_fingerprint(), highest_epoch: 0, features: 0 };
+    let hello = Framed { header: Header { sc, incarnation: 77, ..Header::default() }, message };
+    world.step_central(0, central::Event::LinkUp(twin, sc));
+    world.step_central(0, central::Event::Received(twin, hello));
+    world.notes.clear();
+    world.step_node(0, node::Event::Leave);
+    world.run(SECOND / 100);
+    assert_eq!(world.notes, [Note::Orphaned(sc), Note::Forgotten(sc, 2), Note::Joined(sc)]);
+    let view = world.central().nodes().find(|view| view.sc == sc).expect("the newcomer");
+    assert_eq!((view.reach, view.incarnation, view.calls), (central::Reach::Syncing, 77, 0));
+}
+
 fn world_fingerprint() -> u64 {
     World::new(0, 1, 1, Policy::Open).tree.fingerprint()
 }
