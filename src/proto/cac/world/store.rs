@@ -62,7 +62,8 @@ impl World {
         let is_holder = holder.is_some_and(|(holder, its, _)| (holder, its) == (side, life));
         store.holder = holder;
         let answer = match action {
-            lease::Action::Acquire { attempt } if holder.is_some() => lease::Event::Held { attempt },
+            // One whose own attempt was answered too late gives that lease back first.
+            lease::Action::Acquire { attempt } if holder.is_some() && !is_holder => lease::Event::Held { attempt },
             lease::Action::Acquire { attempt } => {
                 store.revision += 1;
                 store.holder = Some((side, life, now + LENGTH));
