@@ -70,6 +70,10 @@ impl Ds0 {
         }
         let Some(leg) = self.legs.get_mut(self.open) else { return false };
         leg.start(&self.settings, now, connection, media, seed);
+        // A call that follows another one at once, without an idle span between them.
+        if self.open == 0 {
+            self.patch.forget(self.settings.law);
+        }
         self.open += 1;
         self.plan();
         true
@@ -229,10 +233,10 @@ impl Ds0 {
     }
 
     /// A span of time of the circuit that [`Ds0::exchange`] gets next: with `filler` it did not come, and the voice is made to go on for a moment.
-    /// Data is left as it is.
+    /// Data is left as it is. What an idle channel or data leaves behind is no voice to go on with.
     pub fn mend(&mut self, octets: &mut [u8], filler: bool) {
         if self.is_idle() || self.legs().iter().any(Leg::is_data) {
-            return;
+            return self.patch.forget(self.settings.law);
         }
         self.counted.mended += self.patch.pass(self.settings.law, octets, filler) as u64;
     }

@@ -16,6 +16,8 @@ pub(super) struct Patch {
     gap: Concealment,
     /// Octets that the end of a gap still blends.
     fading: u32,
+    /// Whether there is anything to forget.
+    used: bool,
 }
 
 impl Patch {
@@ -23,11 +25,20 @@ impl Patch {
     pub const BEHIND: usize = RING;
 
     pub fn new(law: Law) -> Patch {
-        Patch { octets: Box::new([law.idle(); RING]), at: 0, gap: Concealment::default(), fading: 0 }
+        Patch { octets: Box::new([law.idle(); RING]), at: 0, gap: Concealment::default(), fading: 0, used: false }
+    }
+
+    /// Forgets what was said: another call must not hear it.
+    pub fn forget(&mut self, law: Law) {
+        if std::mem::take(&mut self.used) {
+            self.octets.fill(law.idle());
+            (self.gap, self.fading) = (Concealment::default(), 0);
+        }
     }
 
     /// Takes a span of the trunk; of a lost one (`filler`) the octets are replaced. The number of octets made up.
     pub fn pass(&mut self, law: Law, octets: &mut [u8], filler: bool) -> usize {
+        self.used = true;
         if filler && !self.gap.runs() {
             self.gap = Concealment::begin(&self.octets, law, self.at);
         }

@@ -156,3 +156,37 @@ fn only_the_far_end_is_heard() {
     assert_eq!(hears(Settings { symmetric: true, ..plain }, &media(Mode::SendRecv, 0), &[5, 5, 0]), (2, 1));
     assert_eq!(hears(plain, &media(Mode::SendOnly, 0), &[0]).0, 0, "G-STA-03");
 }
+
+/// A trunk packet that is lost at the start of a call is silence, not the voice of the call before: whether the channel was idle between them,
+/// carried data, or one call followed the other at once.
+#[test]
+fn a_gap_at_the_start_of_a_call_does_not_play_the_call_before() {
+    let idle = Law::Mu.idle();
+    for between in ["a span", "data", "nothing"] {
+        let mut ds0 = Ds0::new(Settings::default());
+        let mut voice = tone(Law::Mu);
+        let span = |ds0: &mut Ds0, octets: &mut [u8], filler| {
+            ds0.mend(octets, filler);
+            octets.to_vec()
+        };
+        assert!(ds0.open(Time::ZERO, 0, &media(Mode::SendRecv, 0), 1));
+        let mut said: Vec<u8> = (0..800).map(&mut voice).collect();
+        span(&mut ds0, &mut said, false);
+        let gap = span(&mut ds0, &mut [idle; 40], true);
+        assert!(level(Law::Mu, &gap) > -15.0, "inside the call the voice goes on");
+        if between == "data" {
+            let payloads = Payloads { sent: Some((Coding::Clear, 103)), ..MU };
+            ds0.modify(Time::ZERO, 0, &Media { payloads, ..media(Mode::SendRecv, 0) });
+            span(&mut ds0, &mut [0x55; 40], false);
+            ds0.modify(Time::ZERO, 0, &media(Mode::SendRecv, 0));
+        } else {
+            ds0.close(Time::ZERO, 0, &mut |_, _, _, _| {});
+            if between == "a span" {
+                span(&mut ds0, &mut [idle; 40], false);
+            }
+            assert!(ds0.open(Time::ZERO, 1, &media(Mode::SendRecv, 0), 2));
+        }
+        let gap = span(&mut ds0, &mut [idle; 40], true);
+        assert!(gap.iter().all(|octet| *octet == idle), "{between}: {gap:?}");
+    }
+}
