@@ -5,21 +5,34 @@ use crate::proto::package::EventId;
 use crate::proto::plan::Plan;
 use crate::proto::trunk::{Answer, Card, CardFault, CardOrder, Facility, Hook, Indication, LineOrder, Media, MediaAddress, MediaReport};
 use crate::proto::trunk::{SimCard, SimulatedPlan};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 
-/// What a watched card has open: the slots of its connections, opening ones included.
+/// What a watched card has open, opening ones included, and what it is made to tell.
 #[derive(Clone, Default)]
-pub struct CardWatch(Arc<Mutex<HashSet<u32>>>);
+pub struct CardWatch(Arc<Mutex<Watched>>);
+
+#[derive(Default)]
+struct Watched {
+    /// The endpoints of the slots of its connections.
+    slots: BTreeMap<u32, EndpointIndex>,
+    told: VecDeque<Indication>,
+}
 
 impl CardWatch {
     /// Connections open or opening.
     pub fn open(&self) -> usize {
-        self.slots().len()
+        self.watched().slots.len()
     }
 
-    fn slots(&self) -> std::sync::MutexGuard<'_, HashSet<u32>> {
+    /// Makes the card tell of all it has open that nothing comes from the far ends.
+    pub fn lose_media(&self) {
+        let Watched { slots, told } = &mut *self.watched();
+        told.extend(slots.iter().map(|(&connection, &endpoint)| Indication::MediaLost { endpoint, connection, again: false }));
+    }
+
+    fn watched(&self) -> std::sync::MutexGuard<'_, Watched> {
         self.0.lock().expect("nothing panics while it is locked")
     }
 }
@@ -41,18 +54,18 @@ impl Card for WatchedCard {
     fn open(&mut self, now: Time, endpoint: EndpointIndex, connection: u32, media: &Media) -> Answer<MediaAddress> {
         let answer = self.card.open(now, endpoint, connection, media);
         if !matches!(answer, Answer::Refused(_)) {
-            assert!(self.watch.slots().insert(connection), "connection {connection} opened twice");
+            assert!(self.watch.watched().slots.insert(connection, endpoint).is_none(), "connection {connection} opened twice");
         }
         answer
     }
 
     fn modify(&mut self, now: Time, endpoint: EndpointIndex, connection: u32, media: &Media) -> Answer<MediaAddress> {
-        assert!(self.watch.slots().contains(&connection), "connection {connection} modified while it is not open");
+        assert!(self.watch.watched().slots.contains_key(&connection), "connection {connection} modified while it is not open");
         self.card.modify(now, endpoint, connection, media)
     }
 
     fn close(&mut self, now: Time, endpoint: EndpointIndex, connection: u32) -> MediaReport {
-        self.watch.slots().remove(&connection);
+        self.watch.watched().slots.remove(&connection);
         self.card.close(now, endpoint, connection)
     }
 
@@ -61,9 +74,10 @@ impl Card for WatchedCard {
     }
 
     fn poll(&mut self, now: Time) -> Option<Indication> {
-        let indication = self.card.poll(now);
+        let told = self.watch.watched().told.pop_front();
+        let indication = told.or_else(|| self.card.poll(now));
         if let Some(Indication::Opened { connection, result: Err(_), .. }) = indication {
-            self.watch.slots().remove(&connection);
+            self.watch.watched().slots.remove(&connection);
         }
         indication
     }
@@ -96,7 +110,7 @@ impl Card for WatchedCard {
     }
 
     fn deadline(&self) -> Time {
-        self.card.deadline()
+        if self.watch.watched().told.is_empty() { self.card.deadline() } else { Time::ZERO }
     }
 
     fn operate(&mut self, now: Time, order: &CardOrder) -> Result<(), &'static str> {

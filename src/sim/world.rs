@@ -270,6 +270,14 @@ impl World {
         }
     }
 
+    /// The cards tell of all connections, those that are being made included, that nothing comes from their far ends.
+    pub fn lose_media(&mut self) {
+        for core in 0..self.plan.cores {
+            self.nodes[usize::from(core)].watch.lose_media();
+            self.ask_core(CoreId(core), Ask::Core);
+        }
+    }
+
     /// The line of an endpoint, or one of its connections, shows an event: `T/co1` or `T/sit(2)`.
     ///
     /// # Panics

@@ -148,3 +148,22 @@ fn a_newer_modification_ends_the_older_one() {
         assert_eq!(w.ask("AUCX", "ds/ds1-3/1", &[&id, "F: M"]).get("M"), Some("recvonly"));
     });
 }
+
+/// The time-out of media: one that is told while the connection is being made is no stray and ends nothing; when it is told again, the connection
+/// is deleted and the agent told why.
+#[test]
+fn a_far_end_that_falls_silent_while_the_connection_is_made_is_timed_out_later() {
+    each_layout(|w| {
+        w.order_cards(CardOrder::Delay(500));
+        let id = w.command("CRCX", "ds/ds1-2/1", &["C: A1", "M: recvonly"]);
+        w.run_for(100 * MS);
+        assert_eq!(w.media_open(), 1);
+        w.lose_media();
+        assert_eq!(w.final_of(id).code, Some(200));
+        assert_eq!((w.connections().len(), w.counter(Counter::CardStray), w.counter(Counter::MediaTimedOut)), (1, 0, 0));
+        w.lose_media();
+        w.run_for(S);
+        assert_eq!((w.connections().len(), w.media_open(), w.counter(Counter::MediaTimedOut)), (0, 0, 1));
+        w.run_for(30 * S);
+    });
+}

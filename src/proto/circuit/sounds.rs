@@ -55,7 +55,7 @@ pub(super) fn indication(now: Time, endpoint: EndpointIndex, event: Event, media
             let parameters = EventText::new(seconds.to_string().as_bytes());
             Some(Indication::Event { endpoint, connection: Some(connection), event: find_item(PackageId::R, b"rto")?, parameters })
         }
-        Event::TimedOut { connection } => Some(Indication::MediaLost { endpoint, connection }),
+        Event::TimedOut { connection, again } => Some(Indication::MediaLost { endpoint, connection, again }),
     }
 }
 

@@ -205,7 +205,7 @@ impl Core {
             Indication::Event { endpoint, connection, event, parameters } => {
                 self.event_seen(turn, endpoint, connection, event, parameters);
             }
-            Indication::MediaLost { endpoint, connection } => self.media_lost(turn.now, endpoint, connection),
+            Indication::MediaLost { endpoint, connection, .. } => self.media_lost(turn.now, endpoint, connection),
             Indication::Violations { facility, violations } => self.note_violations(facility, &violations),
             Indication::SignalEnded { endpoint, connection, signal, failed } => {
                 self.signal_ended(turn.now, endpoint, connection, signal, failed);
@@ -218,9 +218,13 @@ impl Core {
     /// The far end of a connection is silent for too long: the connection is deleted, and the agent told (RFC 3435 2.3.8).
     fn media_lost(&mut self, now: Time, endpoint: EndpointIndex, slot: ConnectionSlot) {
         let connection = self.calls.endpoints.connections.get(slot).copied();
-        let Some(connection) = connection.filter(|connection| connection.endpoint == endpoint && !connection.pending) else {
+        let Some(connection) = connection.filter(|connection| connection.endpoint == endpoint) else {
             return self.counters.add(Counter::CardStray);
         };
+        // The command that makes it is still under way, and has its own end. If it succeeds and the far end stays silent, the card tells again.
+        if connection.pending {
+            return;
+        }
         let report = delete::disconnect(&mut self.calls, now, slot);
         self.counters.add(Counter::MediaTimedOut);
         self.send_delete(now, &connection, &report, LOWER_LAYER_LOST, |_| true);

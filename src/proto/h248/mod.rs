@@ -478,6 +478,7 @@ impl Gateway {
             Indication::Event { endpoint, connection, event, parameters } => {
                 self.card_event(now, (endpoint, connection), event, parameters);
             }
+            Indication::MediaLost { again: true, .. } => {}
             Indication::MediaLost { .. } => self.counters.add(Counter::MediaTimedOut),
             Indication::Violations { facility, violations } => self.violations.push_back((facility, violations)),
             Indication::SignalEnded { endpoint, signal, failed, .. } => self.signal_ended(now, endpoint, signal, failed),

@@ -228,12 +228,14 @@ pub enum Indication {
         /// Its parameters as a report writes them.
         parameters: EventText,
     },
-    /// Nothing has come from the far end of a connection for as long as is configured.
+    /// Nothing has come from the far end of a connection for as long as is configured; told again after as long, until something comes.
     MediaLost {
         /// Where.
         endpoint: EndpointIndex,
         /// On which of its connections.
         connection: u32,
+        /// Whether it was told before, and nothing has come since.
+        again: bool,
     },
     /// What a framer has counted since it told last.
     Violations {

@@ -62,6 +62,8 @@ pub enum Event {
     TimedOut {
         /// The connection.
         connection: u32,
+        /// Whether it was told before, as long ago, and nothing has come since.
+        again: bool,
     },
 }
 

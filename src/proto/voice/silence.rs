@@ -8,6 +8,8 @@ use std::time::Duration;
 pub(super) struct Silence {
     /// The last packet that came while both ends were to send; none before the first one.
     last: Option<Time>,
+    /// Since then it was told that nothing comes.
+    told: bool,
     /// What an agent asked for: seconds, and from when; no time before the first report, when it is to be measured from that.
     asked: Option<(u16, Option<Time>)>,
 }
@@ -21,7 +23,7 @@ impl Silence {
     /// A packet came.
     pub fn note(&mut self, now: Time, mode: Mode, report: bool) {
         if matches!(mode, Mode::SendRecv | Mode::Conference) && (!report || self.last.is_some()) {
-            self.last = Some(now);
+            (self.last, self.told) = (Some(now), false);
         }
         if let Some((_, from)) = &mut self.asked
             && (from.is_some() || report)
@@ -32,7 +34,7 @@ impl Silence {
 
     /// The far end is not expected to send, or begins anew to be.
     pub fn disarm(&mut self) {
-        self.last = None;
+        (self.last, self.told) = (None, false);
     }
 
     /// The seconds that an agent wanted to be told of; once.
@@ -45,12 +47,11 @@ impl Silence {
         Some(seconds)
     }
 
-    /// Whether nothing has come for so long; once, until something comes.
-    pub fn is_over(&mut self, now: Time, limit: Duration) -> bool {
-        let over = limit > Duration::ZERO && self.last.is_some_and(|last| now.since(last) >= limit);
-        if over {
-            self.last = None;
-        }
-        over
+    /// Nothing has come for so long, and whether that was told before: after as long again it is told again, because who was told may have
+    /// been unable to act on it.
+    pub fn is_over(&mut self, now: Time, limit: Duration) -> Option<bool> {
+        self.last.filter(|last| limit > Duration::ZERO && now.since(*last) >= limit)?;
+        self.last = Some(now);
+        Some(std::mem::replace(&mut self.told, true))
     }
 }

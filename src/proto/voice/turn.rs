@@ -121,8 +121,8 @@ impl Ds0 {
             if let Some(seconds) = leg.silence.asked_is_over(now) {
                 events.push(Event::Silent { connection, seconds });
             }
-            if leg.silence.is_over(now, settings.time_out) {
-                events.push(Event::TimedOut { connection });
+            if let Some(again) = leg.silence.is_over(now, settings.time_out) {
+                events.push(Event::TimedOut { connection, again });
             }
         }
     }
