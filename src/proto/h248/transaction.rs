@@ -249,7 +249,11 @@ impl Gateway {
         if let Flow::Park(_) = flow {
             return flow;
         }
-        self.write_asked(scope, run, w);
+        // Nothing stands behind an error.
+        match flow {
+            Flow::Next => flow = self.write_asked(scope, run, w),
+            _ => run.asked = None,
+        }
         self.leave(run, w);
         if scope.context == ContextId::Choose {
             self.tables.drop_if_empty(scope.id);
@@ -261,8 +265,10 @@ impl Gateway {
         let context = self.tables.context_mut(scope.id);
         match (part, context) {
             (ActionPart::Command(command), _) => {
-                self.write_asked(scope, run, w);
-                return self.command(now, command, scope, run, w);
+                return match self.write_asked(scope, run, w) {
+                    Flow::Next => self.command(now, command, scope, run, w),
+                    flow => flow,
+                };
             }
             (ActionPart::Priority(priority), Some(context)) => context.priority = *priority,
             (ActionPart::Emergency, Some(context)) => context.emergency = true,
@@ -280,16 +286,24 @@ impl Gateway {
     }
 
     /// Writes the properties of the context that were asked for (CA-01).
-    fn write_asked(&mut self, scope: Scope, run: &mut Run, w: &mut Writer<'_>) {
-        let Some(asked) = run.asked.take() else { return };
+    fn write_asked(&mut self, scope: Scope, run: &mut Run, w: &mut Writer<'_>) -> Flow {
+        let Some(asked) = run.asked.take() else { return Flow::Next };
+        let (mark, open) = (w.mark(), run.open);
         self.enter_scope(scope, run, w);
-        let Some(context) = self.tables.context(scope.id) else { return };
+        let Some(context) = self.tables.context(scope.id) else { return Flow::Next };
         if asked.priority {
             w.number_item(Token::Priority, context.priority.into());
         }
         if asked.emergency && context.emergency {
             w.flag(Token::Emergency);
         }
+        if Gateway::is_within_room(w) {
+            return Flow::Next;
+        }
+        w.rewind(mark);
+        run.open = open;
+        self.enter_scope(scope, run, w);
+        self.stop(TOO_LARGE, w)
     }
 
     /// Which context an action means; a new one is made for `$`.
@@ -335,13 +349,12 @@ impl Gateway {
 
     fn command(&mut self, now: Time, command: &Command<'_>, scope: Scope, run: &mut Run, w: &mut Writer<'_>) -> Flow {
         if let Err(refusal) = command.check(Side::Request) {
-            self.enter_scope(scope, run, w);
             let failure = Failure::from(refusal);
             if concerns_action(refusal.fault) {
+                self.enter_scope(scope, run, w);
                 return self.stop(failure, w);
             }
-            self.write_error(w, command.verb, command.termination, failure);
-            return if command.optional { Flow::Next } else { Flow::Stop };
+            return self.refuse(command, failure, scope, run, w);
         }
         let mut matches = std::mem::take(&mut self.matches);
         matches.clear();
@@ -351,11 +364,7 @@ impl Gateway {
         // What changes something must be known to fit before it is done; what an audit says is seen when it is written.
         let fits = audits || self.has_reply_room(command, &matches, w);
         let mut flow = match found.and(if fits { Ok(()) } else { Err(TOO_LARGE) }) {
-            Err(failure) => {
-                self.enter_scope(scope, run, w);
-                self.write_error(w, command.verb, command.termination, failure);
-                if command.optional { Flow::Next } else { Flow::Stop }
-            }
+            Err(failure) => self.refuse(command, failure, scope, run, w),
             Ok(()) if scope.context == ContextId::All && command.termination == TerminationId::Root => {
                 self.list_contexts(command.verb, run, w);
                 Flow::Next
@@ -369,12 +378,26 @@ impl Gateway {
         if audits && !Gateway::is_within_room(w) {
             w.rewind(mark);
             run.open = open;
-            self.enter_scope(scope, run, w);
-            self.write_error(w, command.verb, command.termination, TOO_LARGE);
-            flow = if command.optional { Flow::Next } else { Flow::Stop };
+            flow = self.refuse(command, TOO_LARGE, scope, run, w);
         }
         self.matches = matches;
         flow
+    }
+
+    /// The reply to a command for which nothing was done. Where that takes the room which must stay free, error 533 stands in its place and
+    /// the rest is not executed, be the command optional or not: what was done before is told whatever follows.
+    fn refuse(&mut self, command: &Command<'_>, failure: Failure, scope: Scope, run: &mut Run, w: &mut Writer<'_>) -> Flow {
+        let (mark, open) = (w.mark(), run.open);
+        self.enter_scope(scope, run, w);
+        self.write_error(w, command.verb, command.termination, failure);
+        if Gateway::is_within_room(w) {
+            return if command.optional { Flow::Next } else { Flow::Stop };
+        }
+        w.rewind(mark);
+        run.open = open;
+        self.enter_scope(scope, run, w);
+        self.write_error(w, command.verb, command.termination, TOO_LARGE);
+        Flow::Stop
     }
 
     /// An audit of ROOT in all contexts: each has an action reply of its own (AV-04).

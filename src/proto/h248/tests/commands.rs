@@ -167,3 +167,28 @@ fn the_properties_of_a_context_are_set_and_told() {
     assert_eq!(bench.ask(&format!("C={context}{{CA{{PR}}}}")), format!("C={context}{{PR=3}}"));
     assert!(bench.ask("C=-{PR=3}").contains("ER=421{"));
 }
+
+#[test]
+fn what_was_done_is_told_whatever_fails_behind_it() {
+    // AC-04, TXN-02: errors of optional commands and properties of contexts take room too.
+    let long = "x".repeat(64);
+    let property = |context: u32| format!("C={context}{{CA{{PR}}}}");
+    for (fails, code) in
+        [("O-MF=x", 430), (&*format!("O-MF={long}"), 430), ("O-MF=ds/ds1_3/1{SG{},SG{}}", 448), ("O-AV=*{AT{M,SA,PG}}", 533)]
+    {
+        let mut bench = Bench::registered();
+        let reply = bench.ask(&format!("C=${{A=ds/ds1_3/1}},C=-{{{}}}", vec![fails; 110].join(",")));
+        assert!(reply.starts_with("C=1{A=ds/ds1_3/1},C=-{") && reply.len() < 4000, "{fails}: {reply}");
+        assert!(
+            reply.contains(&format!("ER={code}{{")) && reply.ends_with("ER=533{\"response exceeds the maximum size\"}}}"),
+            "{fails}: {reply}"
+        );
+    }
+    let mut bench = Bench::registered();
+    let (context, _) = bench.call(2);
+    let reply = bench.ask(&format!("C=${{A=ds/ds1_3/1}},{}", vec![property(context); 400].join(",")));
+    assert!(
+        reply.starts_with("C=2{A=ds/ds1_3/1},C=1{PR=0},") && reply.ends_with("C=1{ER=533{\"response exceeds the maximum size\"}}"),
+        "{reply}"
+    );
+}
