@@ -2,7 +2,7 @@
 
 use super::gateway::{Gateway, SOON, Tuning, Watch, eventually, pause};
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
 /// The controller's end of a stream.
@@ -78,8 +78,15 @@ fn ready(stream: TcpStream) -> Stream {
 
 fn tuning() -> Tuning {
     let tuning = Tuning::new();
-    let (gateway, controller) = (tuning.addresses.gateway().ip(), tuning.addresses.agent().ip());
-    let h248 = format!("transport = \"tcp\", listen = \"{gateway}:2944\", controllers = [\"{controller}:2944\"]");
+    let controllers = [tuning.addresses.agent().ip()];
+    with_controllers(tuning, &controllers)
+}
+
+/// The ports of gateway and controllers are those of the text encoding (TCP-05).
+fn with_controllers(tuning: Tuning, controllers: &[IpAddr]) -> Tuning {
+    let gateway = tuning.addresses.gateway().ip();
+    let controllers: Vec<String> = controllers.iter().map(|ip| format!("\"{ip}\"")).collect();
+    let h248 = format!("transport = \"tcp\", listen = \"{gateway}\", controllers = [{}]", controllers.join(", "));
     let spans = "[{ kind = \"t3\", unit = 1, h248 = \"north\" }, { kind = \"t1\", unit = 7, h248 = \"north\" }]";
     let tuning = tuning.list("span", spans).without("agent");
     tuning.list("h248", &format!("[{{ name = \"north\", {h248} }}]"))
@@ -159,7 +166,7 @@ fn counts(gateway: &Gateway, name: &str, wanted: u64) {
 }
 
 /// A stream from this address.
-fn from(ip: std::net::IpAddr, to: SocketAddr) -> TcpStream {
+fn from(ip: IpAddr, to: SocketAddr) -> TcpStream {
     let socket = socket2::Socket::new(socket2::Domain::for_address(to), socket2::Type::STREAM, None).unwrap();
     socket.bind(&SocketAddr::new(ip, 0).into()).unwrap();
     socket.connect(&to.into()).unwrap();
@@ -200,4 +207,62 @@ fn what_is_wrong_with_one_stream_is_no_harm_to_another() {
     }
     assert!(stream.ask(2, AUDIT).contains("P=2{"));
     gateway.assert_sound();
+}
+
+/// ASC-03: a controller that leaves streams behind has its own places, and the next controller has others.
+#[test]
+fn streams_that_one_controller_leaves_behind_lock_out_no_other() {
+    let tuning = Tuning::new();
+    let (at, first, second) = (tuning.addresses.gateway().ip(), tuning.addresses.agent().ip(), tuning.addresses.stranger().ip());
+    let tuning = with_controllers(tuning, &[first, second]);
+    let listener = Listener::bind(&tuning);
+    let backup = Listener(TcpListener::bind((second, 2944)).unwrap());
+    let gateway = Gateway::start(tuning);
+    let mut stream = listener.stream();
+    stream.accept("RS");
+    let left: Vec<Stream> = (0..16).map(|_| ready(from(first, (at, 2944).into()))).collect();
+    counts(&gateway, "streams_refused", 9);
+    // The other one comes by itself, and is reached when the first one is gone.
+    let mut own = ready(from(second, (at, 2944).into()));
+    assert!(own.ask(1, AUDIT).contains("ER=504{"));
+    drop(own);
+    counts(&gateway, "streams_ended", 1);
+    stream.ask(2, &format!("C=-{{SC=ROOT{{SV{{MT=HO,RE=\"903 MGC Directed Change\",MG=[{second}]:2944}}}}}}"));
+    backup.stream().accept("HO");
+    drop(left);
+    gateway.assert_sound();
+}
+
+/// ASC-03: what is to be said to a controller that does not answer our stream, and has opened its own, leaves on that.
+#[test]
+fn a_stream_that_nobody_answers_is_not_waited_for_when_there_is_another() {
+    let tuning = tuning();
+    let (at, controller) = (tuning.addresses.gateway().ip(), tuning.addresses.agent().ip());
+    let silent = Silent::bind((controller, 2944).into());
+    let gateway = Gateway::start(tuning);
+    counts(&gateway, "streams_opened", 1);
+    let mut own = ready(from(controller, (at, 2944).into()));
+    own.accept("RS");
+    assert!(own.ask(1, AUDIT).contains("P=1{"));
+    counts(&gateway, "streams_opened", 2);
+    assert_eq!(gateway.counter("streams_ended"), 0, "the first one still waits for its answer");
+    drop(silent);
+    gateway.assert_sound();
+}
+
+/// A listener that is full: the kernel does not answer who comes now.
+struct Silent {
+    _listener: socket2::Socket,
+    _full: Vec<TcpStream>,
+}
+
+impl Silent {
+    fn bind(at: SocketAddr) -> Silent {
+        let listener = socket2::Socket::new(socket2::Domain::for_address(at), socket2::Type::STREAM, None).unwrap();
+        listener.bind(&at.into()).unwrap();
+        listener.listen(0).unwrap();
+        let wait = Duration::from_millis(100);
+        let full = std::iter::from_fn(|| TcpStream::connect_timeout(&at, wait).ok()).take(8).collect();
+        Silent { _listener: listener, _full: full }
+    }
 }

@@ -15,8 +15,8 @@ use crate::proto::base::Time;
 const HEAD: usize = 4;
 /// Octets that may wait to be sent on one stream.
 pub const OUTPUT: usize = 128 * 1024;
-/// So long may the other side take to open a stream, to finish a message it has begun, or to read what waits for it.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// So long may the other side take to open a stream, to finish a message it has begun, to acknowledge, or to read what waits for it.
+pub const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Why a stream is over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -5,13 +5,14 @@
 //! else of a core knows of streams. Readiness comes through what the other transport sleeps on (with io_uring: through its ring).
 //!
 //! A stream is opened when there is something to send to a controller and none is there, or by the controller; only addresses of controllers
-//! are taken. Each has bounded buffers, and there are [`PER_LINE`] of them for each listen address.
+//! are taken. Each has bounded buffers, and there are [`PER_LINE`] of them for each listen address, shared evenly by the hosts of its
+//! controllers: one that comes again and again without ending its streams takes no place of another.
 //!
 //! Invariant: a core reads no more from streams than it has frames and send slots for; the rest waits at the other side.
 
 mod connection;
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
@@ -27,7 +28,7 @@ use super::{Slot, Stats, Stray, Transport, Waker, reports, sys};
 use crate::host::clock::{Clock, WallClock};
 use crate::proto::base::{FrameRef, Time};
 use crate::proto::plan::STREAM;
-use connection::{Connection, End, Next, is_passing};
+use connection::{Connection, End, Next, PATIENCE, is_passing};
 
 /// Streams of one listen address at a time.
 pub const PER_LINE: usize = 16;
@@ -35,7 +36,7 @@ pub const PER_LINE: usize = 16;
 pub const OUTPUT: usize = connection::OUTPUT;
 /// How often what waits is looked at.
 const LOOK: Duration = Duration::from_millis(100);
-/// After a stream could not be opened, or has ended, none is opened to the same address for so long.
+/// After a stream to an address was begun none is begun to the same one for so long, whatever became of it.
 const PAUSE: Duration = Duration::from_millis(500);
 /// A stream that says nothing is asked whether it is there after so long, and so often.
 const KEEPALIVE: Duration = Duration::from_secs(20);
@@ -81,8 +82,26 @@ fn new_socket(address: SocketAddr, dscp: u8) -> io::Result<Socket> {
     Ok(socket)
 }
 
+/// How soon a stream notices that the other side is gone. What is missing of this makes it slower to, no more.
+fn set_options(socket: SockRef<'_>) {
+    let keepalive = TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE / 4).with_retries(3);
+    let _ = socket.set_tcp_keepalive(&keepalive);
+    // Nobody is asked while something waits to be acknowledged, and the kernel would repeat that for a quarter of an hour.
+    let _ = socket.set_tcp_user_timeout(Some(PATIENCE));
+    let _ = socket.set_tcp_nodelay(true);
+    let _ = socket.set_send_buffer_size(OUTPUT / 2);
+}
+
+/// Streams that each host among these may have: as there is always a place for the first one of a host, the gateway can open it.
+fn share(controllers: &[SocketAddr]) -> usize {
+    let hosts = controllers.iter().map(SocketAddr::ip).collect::<HashSet<_>>().len();
+    (PER_LINE / hosts.max(1)).max(1)
+}
+
 struct Line {
     plan: StreamLine,
+    /// Streams that one host has at most.
+    share: usize,
     listener: TcpListener,
     /// By controller: no stream is opened to it before.
     not_before: Vec<Time>,
@@ -127,7 +146,7 @@ impl Streams {
         for (place, (plan, listener)) in lines.into_iter().enumerate() {
             let mut listener = TcpListener::from_std(listener);
             poll.registry().register(&mut listener, Token(connections.len() + place), Interest::READABLE)?;
-            made.push(Line { not_before: vec![Time::ZERO; plan.controllers.len()], plan, listener });
+            made.push(Line { not_before: vec![Time::ZERO; plan.controllers.len()], share: share(&plan.controllers), plan, listener });
         }
         Ok(Streams {
             inner,
@@ -210,15 +229,15 @@ impl Streams {
         self.keep(TcpStream::from_std(socket), line, peer, false)
     }
 
-    /// A new stream gets a place, if there is one.
+    /// A new stream gets a place, if there is one and its host has not as many as it may.
     fn keep(&mut self, socket: TcpStream, line: usize, peer: SocketAddr, open: bool) -> Option<usize> {
-        let place = (line * PER_LINE..(line + 1) * PER_LINE).find(|&place| self.connections.get(place).is_some_and(Option::is_none))?;
-        let options = SockRef::from(&socket);
-        let keepalive = TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE / 4).with_retries(3);
-        // What is missing of this makes it slower to notice that the other side is gone, no more.
-        let _ = options.set_tcp_keepalive(&keepalive);
-        let _ = options.set_tcp_nodelay(true);
-        let _ = options.set_send_buffer_size(OUTPUT / 2);
+        let places = line * PER_LINE..(line + 1) * PER_LINE;
+        let own = self.connections.get(places.clone())?;
+        if own.iter().flatten().filter(|other| other.peer.ip() == peer.ip()).count() >= self.lines.get(line)?.share {
+            return None;
+        }
+        let place = places.zip(own).find_map(|(place, connection)| connection.is_none().then_some(place))?;
+        set_options(SockRef::from(&socket));
         let fd = socket.as_raw_fd();
         sys::stamp_arrivals(socket.as_fd());
         let interest = Interest::READABLE | Interest::WRITABLE;
@@ -231,14 +250,15 @@ impl Streams {
         Some(place)
     }
 
-    /// The stream from `local` towards `to`: the one there, the latest with that host, or a new one.
+    /// The stream from `local` towards `to`: the one there, the latest with that host, or a new one. One that is not open yet may never be,
+    /// so any that is open comes first.
     fn towards(&mut self, local: u8, to: SocketAddr) -> Option<usize> {
         let line = self.lines.iter().position(|line| line.plan.local == local)?;
         let of_line = |place: &(usize, &Option<Connection>)| place.0 / PER_LINE == line;
         let there = self.connections.iter().enumerate().filter(of_line);
         let there = there.filter_map(|(place, connection)| connection.as_ref().map(|connection| (place, connection)));
         let there = there.filter(|(_, connection)| connection.peer.ip() == to.ip());
-        let best = there.max_by_key(|(_, connection)| (connection.peer == to, connection.open, connection.number));
+        let best = there.max_by_key(|(_, connection)| (connection.open, connection.peer == to, connection.number));
         best.map(|(place, _)| place).or_else(|| self.connect(line, to))
     }
 
@@ -403,5 +423,23 @@ impl Transport for Streams {
 
     fn stats(&mut self) -> Stats {
         self.inner.stats().plus(&self.stats)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_whose_data_is_not_acknowledged_ends_as_soon_as_one_that_is_not_read() {
+        let socket = new_socket(([127, 0, 0, 1], 0).into(), 0).unwrap();
+        set_options(SockRef::from(&socket));
+        assert_eq!(socket.tcp_user_timeout().unwrap(), Some(PATIENCE));
+    }
+
+    #[test]
+    fn the_places_of_a_listen_address_are_enough_for_the_share_of_each_host() {
+        let hosts = |count: u8| (1..=count).flat_map(|host| [2944, 2945].map(|port| ([192, 0, 2, host], port).into())).collect::<Vec<_>>();
+        assert_eq!([1, 2, 3, 8].map(|count| share(&hosts(count))), [16, 8, 5, 2]);
     }
 }
