@@ -1,7 +1,9 @@
-//! The scenario matrix of overload control in virtual time, drawn: `cargo bench --bench overload -- --bench` writes a picture for each
-//! scenario and a table into docs/overload. The figures depend on nothing but the code: one seed, one outcome. Otherwise it plays one scenario.
+//! The scenario matrix of overload control in virtual time, drawn: `cargo bench --bench overload -- --write` writes a picture for each
+//! scenario and a table into docs/overload. The figures depend on nothing but the code: one seed, one outcome. Otherwise it plays one scenario
+//! and writes nothing.
 //!
-//! What the figures must hold is asserted here too (issue: matrix), so that no page shows what the tests would not pass.
+//! What the figures must hold is asserted here too, so that no page shows what the tests would not pass: useful work, that no priority call is
+//! lost, and response times but those of the bursts, which end before the control has settled.
 
 #[path = "../tests/sim/overload/model.rs"]
 #[allow(dead_code, reason = "the tests ask more of an outcome")]
@@ -41,7 +43,14 @@ fn matrix() -> Vec<Case> {
         case("step-10", Scenario::new("step to 10", &[10.0])),
         case("step-2-constant", Scenario { arrivals: Arrivals::Constant, ..Scenario::new("step to 2, constant", &[2.0]) }),
         case("ramp", Scenario { demands: by_time(|t| 50.0 * t), from: 40.0, seconds: 100.0, ..Scenario::new("ramp to 5", &[]) }),
-        case("bursts", Scenario { demands: by_time(|t| if t % 20.0 < 2.0 { 4000.0 } else { 500.0 }), ..Scenario::new("bursts of 4", &[]) }),
+        Case {
+            // Of 20 s two at capacity, the others as offered.
+            best: 550.0,
+            ..case(
+                "bursts",
+                Scenario { demands: by_time(|t| if t % 20.0 < 2.0 { 4000.0 } else { 500.0 }), ..Scenario::new("bursts of 4", &[]) },
+            )
+        },
         case("halved", Scenario { capacity: halved, seconds: 120.0, from: 75.0, ..Scenario::new("capacity halved for 30 s", &[2.0]) }),
         case("controllers-2", Scenario::new("2 controllers, 3.0 and 0.8", &[3.0, 0.8])),
         case("controllers-8", Scenario::new("8 controllers, 4.0 to 0.05", &unequal)),
@@ -63,16 +72,13 @@ fn matrix() -> Vec<Case> {
     ]
 }
 
-/// What must hold in sustained overload.
+/// What must hold; of response times, in sustained overload.
 fn check(case: &Case, outcome: &Outcome) {
     let Case { file, scenario, best } = case;
     assert!(outcome.priority_lost < 0.001, "{file}: priority calls lost");
-    if matches!(*file, "bursts") {
-        return;
-    }
     let useful = outcome.useful * (scenario.capacity)(scenario.from) / best;
     assert!(useful >= 0.95, "{file}: useful {useful}");
-    assert!(outcome.p99 <= 2 * Levels::default().enter, "{file}: p99 {:?}", outcome.p99);
+    assert!(*file == "bursts" || outcome.p99 <= 2 * Levels::default().enter, "{file}: p99 {:?}", outcome.p99);
 }
 
 /// A panel of a picture: its height, the greatest value, what is drawn.
@@ -130,10 +136,10 @@ fn row(case: &Case, outcome: &Outcome) -> String {
 
 const HEAD: &str = "# Overload control: the scenario matrix
 
-Written by `cargo bench --bench overload -- --bench`; virtual time, one seed, the product's throttle (H.248.11, the controller's half) before the
+Written by `cargo bench --bench overload -- --write`; virtual time, one seed, the product's throttle (H.248.11, the controller's half) before the
 product's detector at its default levels, a gateway (each core) of 1,000 set-ups a second, no parameter changed between scenarios. Figures over 60 s from t = 10 s
-where the scenario does not say otherwise. Useful: set-ups served, of what could be. Settled: the second from which on any five in a row admit 0.95 of what
-could be; none where that is not asked all the time. How it works: [h248.md](../decisions/h248.md).
+where the scenario does not say otherwise. Useful: set-ups served, of what could be (at any time the lesser of what is offered and what can be
+done). Settled: the second from which on any five in a row admit 0.95 of what could be; none where that is not asked all the time. How it works: [h248.md](../decisions/h248.md).
 
 | scenario | useful | refused | set-up p50, p99 | notifications/s (sum of goals) | settled | admitted/s by controller |
 |---|---|---|---|---|---|---|
@@ -141,7 +147,7 @@ could be; none where that is not asked all the time. How it works: [h248.md](../
 
 fn main() {
     let mut cases = matrix();
-    let writes = std::env::args().any(|word| word == "--bench");
+    let writes = std::env::args().any(|word| word == "--write");
     if !writes {
         cases.truncate(1);
     }
