@@ -84,10 +84,12 @@ pub struct Pair {
     /// Tokens of its commands begin here.
     token: u32,
     stage: Stage,
+    /// Ordinal of the stage, below [`ROUNDS`]: what answers a command of an earlier one comes too late.
+    round: u32,
     /// When the stage ends by itself, or its next look is due.
     due: Time,
     stage_until: Time,
-    /// Commands not answered yet.
+    /// Commands of this stage not answered yet.
     waits: u8,
     attempts: u32,
     calls: u32,
@@ -96,8 +98,12 @@ pub struct Pair {
     wrong: Option<String>,
 }
 
-/// Tokens of a pair.
-pub const TOKENS: u32 = 2;
+/// Stages that are told apart: more than there can be while a command is repeated.
+const ROUNDS: u32 = 1 << 15;
+/// Tokens of a pair: one for each side in each stage.
+pub const TOKENS: u32 = 2 * ROUNDS;
+/// As many pairs have tokens.
+pub const PAIRS: usize = (u32::MAX / TOKENS) as usize;
 
 impl Pair {
     /// The pair of this number, whose first call begins at `begins`: gateway, trunk, channel and name of each end.
@@ -110,6 +116,7 @@ impl Pair {
             ends,
             token: number * TOKENS,
             stage: Stage::Again,
+            round: 0,
             due: begins,
             stage_until: Time::ZERO,
             waits: 0,
@@ -166,7 +173,16 @@ impl Pair {
                 }
             }
             Stage::Hushing => self.end(now, room),
-            _ => {}
+            Stage::Over => {}
+            // Nothing of it could be sent.
+            _ if self.waits > 0 => {}
+            Stage::Clearing => {
+                self.enter(Stage::Again);
+                self.due = now + AGAIN;
+            }
+            Stage::Offering | Stage::Answering | Stage::Accepting | Stage::Asking | Stage::Ending => {
+                self.refused(now, &Answer::default(), room);
+            }
         }
     }
 
@@ -180,12 +196,13 @@ impl Pair {
                     end.notified.extend(event.strip_prefix("d/").and_then(|key| key.chars().next()));
                 }
             }
-            News::Lost(token) => self.answered(now, (token % TOKENS) as usize, &Answer::default(), room),
-            News::Final(token, answer) => self.answered(now, (token % TOKENS) as usize, answer, room),
+            News::Lost(token) => self.answered(now, *token, &Answer::default(), room),
+            News::Final(token, answer) => self.answered(now, *token, answer, room),
         }
     }
 
-    fn answered(&mut self, now: Time, side: usize, answer: &Answer, room: &mut Room<'_>) {
+    fn answered(&mut self, now: Time, token: u32, answer: &Answer, room: &mut Room<'_>) {
+        let Some(side) = (0..2).find(|side| self.token_of(*side) == token) else { return };
         self.waits = self.waits.saturating_sub(1);
         let done = (200..300).contains(&answer.code);
         if answer.verb == Some(Verb::Dlcx)
@@ -351,6 +368,12 @@ impl Pair {
 
     fn enter(&mut self, stage: Stage) {
         (self.stage, self.due, self.waits) = (stage, Time::NEVER, 0);
+        self.round = (self.round + 1) % ROUNDS;
+    }
+
+    /// The token of a command to a side in this stage.
+    fn token_of(&self, side: usize) -> u32 {
+        self.token + 2 * self.round + side as u32
     }
 
     fn keep(&mut self, side: usize, answer: &Answer) {
@@ -374,10 +397,12 @@ impl Pair {
     }
 
     fn send(&mut self, now: Time, room: &mut Room<'_>, side: usize, verb: Verb, parameters: &str) {
-        let end = &self.ends[side];
-        self.waits += 1;
-        if !room.desk.send(now, end.gateway, self.token + side as u32, verb, &end.name, parameters) {
+        let (end, token) = (&self.ends[side], self.token_of(side));
+        if room.desk.send(now, end.gateway, token, verb, &end.name, parameters) {
+            self.waits += 1;
+        } else {
             self.wrong.get_or_insert(format!("{}: no room for a command", end.name));
+            self.due = now + AGAIN;
         }
     }
 
@@ -418,3 +443,6 @@ fn two(trunks: &mut [Trunk<Probes>], one: (usize, usize), other: (usize, usize))
     let [first, second] = trunks.get_disjoint_mut([one.0, other.0]).ok()?;
     Some((first.bank_mut().list.get_mut(one.1)?, second.bank_mut().list.get_mut(other.1)?))
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,7 +17,7 @@ mod quality;
 mod relay;
 mod tally;
 
-use self::call::{Pair, Plan, Room, TOKENS};
+use self::call::{PAIRS, Pair, Plan, Room, TOKENS};
 use self::desk::{Desk, News};
 use self::probe::{Places, Probe, Probes, Signal};
 use self::relay::Impairment;
@@ -167,6 +167,7 @@ pub fn run(args: &Args, around: &Around) -> Result<ExitCode> {
 
 fn check(args: &Args, around: &Around) -> Result<()> {
     ensure!(args.trunk.len() == args.to_trunk.len(), "--trunk and --to-trunk: as many of one as of the other");
+    ensure!(args.trunk.len() * usize::from(args.channels) <= PAIRS, "--trunk, --channels: more than {PAIRS} calls");
     ensure!((1..=2).contains(&around.gateways.len()), "--target: with --voice one gateway, or two that call each other");
     for (name, percent) in [("trunk-loss", args.trunk_loss), ("rtp-loss", args.rtp_loss)] {
         ensure!((0.0..100.0).contains(&percent), "--{name} {percent}: must be from 0 to below 100");

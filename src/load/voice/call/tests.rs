@@ -1,0 +1,83 @@
+//! Calls whose commands are refused, come to nothing or are answered late.
+
+use super::*;
+use std::net::{Ipv4Addr, SocketAddr};
+
+/// A call between two channels without trunks, and a desk with room for so many commands at the one gateway.
+struct Bench {
+    pair: Pair,
+    plan: Plan,
+    desk: Desk,
+    tally: Tally,
+    rng: Rng,
+}
+
+impl Bench {
+    fn new(limit: usize) -> Bench {
+        let (here, mut rng) = (SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), Rng::new(1));
+        let mut digits = Digits::NONE;
+        assert!(digits.push(b'1'));
+        let plan = Plan {
+            coding: "PCMU",
+            signal: Signal::Tone,
+            period_ms: 20,
+            hold: Duration::from_secs(1),
+            digits: Some(digits),
+            impairment: Impairment { loss: 0.0, jitter: Duration::ZERO },
+            addresses: [here.ip(); 2],
+            until: Time::from_millis(60_000),
+        };
+        let ends = [0, 1].map(|channel| (0, 0, channel, format!("ds/ds1-1/{}@gw", channel + 1)));
+        let desk = Desk::open(here, &[here], limit, &mut rng).unwrap();
+        Bench { pair: Pair::new(3, Time::ZERO, ends), plan, desk, tally: Tally::default(), rng }
+    }
+
+    fn with(&mut self, act: impl FnOnce(&mut Pair, &mut Room<'_>)) {
+        let Bench { pair, plan, desk, tally, rng } = self;
+        act(pair, &mut Room { plan, desk, trunks: &mut [], places: &Places::new(), tally, rng });
+    }
+
+    fn answer(&mut self, token: u32, verb: Verb, code: u16) {
+        let answer = Answer { verb: Some(verb), code, connection: Some("1".into()), ..Answer::default() };
+        self.with(|pair, room| pair.take(Time::ZERO, &News::Final(token, answer), room));
+    }
+
+    /// Answers what the stage waits for at this side.
+    fn answer_side(&mut self, side: usize, verb: Verb, code: u16) {
+        self.answer(self.pair.token_of(side), verb, code);
+    }
+}
+
+/// The answer to a request that was given up because the other side refused its own is no answer to the deletion that follows.
+#[test]
+fn an_answer_of_an_earlier_stage_answers_nothing_of_this_one() {
+    let mut bench = Bench::new(64);
+    bench.with(|pair, room| pair.step(Time::ZERO, room));
+    for (side, verb) in [(0, Verb::Dlcx), (1, Verb::Dlcx), (0, Verb::Crcx), (1, Verb::Crcx), (0, Verb::Mdcx)] {
+        bench.answer_side(side, verb, 200);
+    }
+    assert_eq!((bench.pair.stage, bench.pair.waits), (Stage::Asking, 2));
+    let late = bench.pair.token_of(1);
+    bench.answer_side(0, Verb::Rqnt, 400);
+    assert_eq!((bench.pair.stage, bench.pair.waits), (Stage::Ending, 2));
+    bench.answer(late, Verb::Rqnt, 200);
+    bench.answer_side(0, Verb::Dlcx, 250);
+    assert_eq!((bench.pair.stage, bench.pair.waits), (Stage::Ending, 1), "the other connection is not deleted yet");
+    bench.answer_side(1, Verb::Dlcx, 250);
+    assert_eq!(bench.pair.stage, Stage::Again);
+}
+
+/// A command there is no room for is not waited for: the call goes on, or is begun anew, and ends.
+#[test]
+fn a_command_that_was_not_sent_is_not_waited_for() {
+    let mut bench = Bench::new(1);
+    bench.with(|pair, room| pair.step(Time::ZERO, room));
+    assert_eq!((bench.pair.stage, bench.pair.waits), (Stage::Clearing, 1), "there was room for one of two");
+    // That one is never answered at the desk, so there is room for none.
+    bench.answer_side(0, Verb::Dlcx, 250);
+    assert_eq!((bench.pair.stage, bench.pair.waits), (Stage::Offering, 0));
+    for ms in (0..120_000).step_by(100) {
+        bench.with(|pair, room| pair.step(Time::from_millis(ms), room));
+    }
+    assert!(bench.pair.is_over(), "{:?}", bench.pair.stage);
+}
