@@ -28,6 +28,7 @@ mod real_trunks;
 mod reload;
 mod repeats;
 mod stall;
+mod starved;
 mod steering;
 mod streams;
 mod trace;
