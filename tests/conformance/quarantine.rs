@@ -1,6 +1,7 @@
 //! Notification state, quarantine and the order of Notify commands (QUA, PIG).
 
 use super::{MS, S, audit, block, code, each_layout, each_layout_with, notified, own_commands, snapshot, told};
+use std::time::Duration;
 use tollgate::proto::base::Counter;
 use tollgate::sim::{Reply, World};
 
@@ -316,9 +317,7 @@ fn a_notify_behind_a_lost_one_comes_after_the_disconnect() {
         w.run_for(5 * S);
         request(w, &["X: 2", "R: T/co2(N)"]);
         occur(w, &["T/co2"]);
-        while w.counter(Counter::NotifiesLost) == 0 {
-            w.run_for(S);
-        }
+        until_one_is_lost(w);
         w.take_mail();
         w.answer_own(true);
         w.run_for(30 * S);
@@ -327,6 +326,27 @@ fn a_notify_behind_a_lost_one_comes_after_the_disconnect() {
         assert_eq!(notified(w), [("2".to_owned(), "T/co2".to_owned())]);
         assert_eq!((audit(w, E, "B/NS"), w.counter(Counter::NotifiesLost)), ("ls".into(), 1));
     });
+}
+
+/// Three Notify commands, one after another in so much time, to an agent that answers none.
+fn three_unanswered(w: &mut World, pause: Duration) {
+    for x in 1..=3 {
+        request(w, &[&format!("X: {x}"), "R: T/co1(N)"]);
+        occur(w, &["T/co1"]);
+        w.run_for(pause);
+    }
+}
+
+fn until_one_is_lost(w: &mut World) {
+    while w.counter(Counter::NotifiesLost) == 0 {
+        w.run_for(S);
+    }
+}
+
+/// The datagram of the third one had those before it in front.
+fn answer_the_third(w: &mut World) {
+    let (to, third) = own_commands(w, "NTFY").into_iter().find(|(_, notify)| notify.get("X") == Some("3")).unwrap();
+    w.send_from(to, 0, format!("200 {} OK\r\n", third.id).as_bytes());
 }
 
 /// G-DIS-13, G-QUA-13: all that stood behind a lost Notify comes when the agent knows of the disconnect, the oldest first, in front of
@@ -341,9 +361,7 @@ fn all_that_stood_behind_a_lost_notify_comes_in_its_order() {
             occur(w, &[&format!("T/oc({x})")]);
             w.run_for(4 * S);
         }
-        while w.counter(Counter::NotifiesLost) == 0 {
-            w.run_for(S);
-        }
+        until_one_is_lost(w);
         // Held, and not repeated, for however long it takes.
         w.run_for(S);
         w.take_mail();
@@ -367,17 +385,9 @@ fn a_held_notify_that_is_answered_late_is_not_sent_again() {
         w.without_journal();
         w.answer_own(false);
         w.take_mail();
-        for x in 1..=3 {
-            request(w, &[&format!("X: {x}"), "R: T/co1(N)"]);
-            occur(w, &["T/co1"]);
-            w.run_for(4 * S);
-        }
-        while w.counter(Counter::NotifiesLost) == 0 {
-            w.run_for(S);
-        }
-        // Its datagrams had the second one in front.
-        let (to, third) = own_commands(w, "NTFY").into_iter().find(|(_, notify)| notify.get("X") == Some("3")).unwrap();
-        w.send_from(to, 0, format!("200 {} OK\r\n", third.id).as_bytes());
+        three_unanswered(w, 4 * S);
+        until_one_is_lost(w);
+        answer_the_third(w);
         w.run_for(S);
         w.take_mail();
         w.answer_own(true);
@@ -393,16 +403,9 @@ fn what_the_agent_is_past_is_not_told_again() {
         w.without_journal();
         w.answer_own(false);
         w.take_mail();
-        for x in 1..=3 {
-            request(w, &[&format!("X: {x}"), "R: T/co1(N)"]);
-            occur(w, &["T/co1"]);
-            w.run_for(2 * S);
-        }
-        let (to, third) = own_commands(w, "NTFY").into_iter().find(|(_, notify)| notify.get("X") == Some("3")).unwrap();
-        w.send_from(to, 0, format!("200 {} OK\r\n", third.id).as_bytes());
-        while w.counter(Counter::NotifiesLost) == 0 {
-            w.run_for(S);
-        }
+        three_unanswered(w, 2 * S);
+        answer_the_third(w);
+        until_one_is_lost(w);
         w.take_mail();
         w.answer_own(true);
         w.run_for(60 * S);
@@ -416,14 +419,8 @@ fn a_held_notify_ends_with_a_restart() {
     each_layout(|w| {
         w.without_journal();
         w.answer_own(false);
-        for x in 1..=3 {
-            request(w, &[&format!("X: {x}"), "R: T/co1(N)"]);
-            occur(w, &["T/co1"]);
-            w.run_for(4 * S);
-        }
-        while w.counter(Counter::NotifiesLost) == 0 {
-            w.run_for(S);
-        }
+        three_unanswered(w, 4 * S);
+        until_one_is_lost(w);
         block(w, "ds/ds1-2/*", true);
         assert_eq!(w.counter(Counter::NotifiesLost), 3);
         block(w, "ds/ds1-2/*", false);
