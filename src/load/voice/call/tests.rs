@@ -8,6 +8,7 @@ struct Bench {
     pair: Pair,
     plan: Plan,
     desk: Desk,
+    places: Places,
     tally: Tally,
     rng: Rng,
 }
@@ -29,12 +30,12 @@ impl Bench {
         };
         let ends = [0, 1].map(|channel| (0, 0, channel, format!("ds/ds1-1/{}@gw", channel + 1)));
         let desk = Desk::open(here, &[here], limit, &mut rng).unwrap();
-        Bench { pair: Pair::new(3, Time::ZERO, ends), plan, desk, tally: Tally::default(), rng }
+        Bench { pair: Pair::new(3, Time::ZERO, ends), plan, desk, places: Places::new(), tally: Tally::default(), rng }
     }
 
     fn with(&mut self, act: impl FnOnce(&mut Pair, &mut Room<'_>)) {
-        let Bench { pair, plan, desk, tally, rng } = self;
-        act(pair, &mut Room { plan, desk, trunks: &mut [], places: &Places::new(), tally, rng });
+        let Bench { pair, plan, desk, places, tally, rng } = self;
+        act(pair, &mut Room { plan, desk, trunks: &mut [], places, tally, rng });
     }
 
     fn answer(&mut self, token: u32, verb: Verb, code: u16) {
