@@ -4,7 +4,9 @@
 //! etcd forgets when nobody renews it, and the revision that created it is the epoch. A thread of its own asks, one question at a time;
 //! whatever goes wrong is "no answer" to the machine, which knows what that means ([`lease`]).
 
+use crate::host::clock::Clock;
 use crate::host::transport::Waker;
+use crate::proto::base::Time;
 use crate::proto::cac::lease::{Action, Event};
 use anyhow::{Context, Result, bail, ensure};
 use base64::Engine;
@@ -13,7 +15,7 @@ use crossbeam::channel::{Receiver, Sender, bounded};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Questions and answers that wait: the machine has one under way at a time.
 const WAITING: usize = 8;
@@ -42,7 +44,8 @@ struct Client {
     /// The lease that is held, or was asked for last, until etcd has taken it back: the key may hang on it.
     lease: Option<String>,
     /// When the question must be answered, and the requests that it still may take.
-    until: Instant,
+    until: Time,
+    clock: Clock,
     requests: u32,
     /// Why etcd did not answer, as it was last said; `None` when it did.
     trouble: Option<String>,
@@ -103,7 +106,8 @@ impl Client {
             value: encoded(value),
             length,
             lease: None,
-            until: Instant::now(),
+            until: Time::default(),
+            clock: Clock::new(),
             requests: 0,
             trouble: None,
         }
@@ -111,7 +115,7 @@ impl Client {
 
     fn ask(&mut self, action: Action) -> Option<Event> {
         // A tenth shorter than the machine waits, for the way of question and answer.
-        self.until = Instant::now() + self.length * 3 / 10;
+        self.until = self.clock.now() + self.length * 3 / 10;
         let (requests, attempt) = match action {
             Action::Acquire { attempt } => (TO_ACQUIRE, attempt),
             Action::Renew { attempt } => (1, attempt),
@@ -202,7 +206,7 @@ impl Client {
         for place in 0..self.servers.len() {
             let Some(&server) = self.servers.get(place) else { break };
             let shares = self.requests + (self.servers.len() - place) as u32;
-            let patience = self.until.saturating_duration_since(Instant::now()) / shares;
+            let patience = self.until.since(self.clock.now()) / shares;
             match self.post_to(server, path, &body, patience) {
                 Ok(answer) => {
                     self.servers.swap(0, place);
