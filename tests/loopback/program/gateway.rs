@@ -62,9 +62,9 @@ impl Addresses {
         static NEXT: AtomicU8 = AtomicU8::new(1);
         let [_, _, high, low] = std::process::id().to_be_bytes();
         let block = NEXT.fetch_add(1, Ordering::Relaxed);
-        assert!(block < 128, "more gateways than there are addresses for");
-        // Two networks of 64 blocks for each process.
-        let network = (high % 127) * 2 + block / 64;
+        assert!(block < 255, "more gateways than there are addresses for");
+        // Four networks of 64 blocks for each process.
+        let network = (high % 63) * 4 + block / 64;
         Addresses(Ipv4Addr::new(127, network + 1, low, block % 64 * 4))
     }
 
