@@ -502,11 +502,12 @@ register! {
         /// Of the central node: where it listens (TCP, ZeroMQ).
         listen: Vec<SocketAddr> = (Vec::new()) in (0..=4, DefaultPort(2428)); restart
         /// The gateway nodes of the cluster. The central node grants nothing after its start until they have told what is up, or
-        /// `learn_for` is over. A gateway only counts them, for `"share"`.
+        /// `learn_for` is over. A gateway only counts them, for `"share"` and `"hold-last"`: the same number at all nodes.
         nodes: Vec<u32> = (Vec::new()) in (0..=1024, 1..=65535); restart
         /// In a cluster: what a gateway does with new calls while the central node cannot be reached. `"open"` takes all and tells
         /// afterwards; `"hold-last"` replaces calls that end, one for one, and the central node keeps counting the calls of a node it
-        /// lost; `"share"` takes an equal part of each limit; `"closed"` none. Emergency calls pass. The same at all nodes.
+        /// lost, and a floor for each of `nodes`: a hundredth of each limit, at least one call, where all floors are half of it or less;
+        /// `"share"` takes an equal part of each limit; `"closed"` none. Emergency calls pass. The same at all nodes, with the limits.
         disconnected: Disconnected = (Disconnected::Open) in (); restart
         /// How long a call waits for the decision about it: of the central node, or inside a gateway of the core that has the places. Then
         /// `disconnected` decides, or without a cluster it is refused.

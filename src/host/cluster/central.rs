@@ -308,6 +308,10 @@ impl Process {
             Note::Forgotten(sc, calls) => format!("node {} ended or was lost for too long: {calls} of its calls no longer count", sc.0),
             Note::DuplicateId(sc) => format!("two nodes say they are {}: the newcomer was refused", sc.0),
             Note::Refused(sc, why) => format!("node {} was refused: {}", sc.0, why.text()),
+            Note::OtherRules(sc) => format!(
+                "node {} has another cac.disconnected, cac.nodes, or limits under hold-last or share: alone it may take more than is kept for it",
+                sc.0
+            ),
             Note::HigherEpoch(epoch) if self.pair.is_some() => {
                 format!(
                     "a node has seen epoch {epoch}, above this one's: another one leads, or etcd was set back (then the gateways must be restarted)"

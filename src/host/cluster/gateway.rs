@@ -66,7 +66,7 @@ impl Cluster {
         // Drawn, so that two gateways of one number that start at the same moment are told apart.
         let incarnation = entropy::seed().context("no randomness from the kernel")?[0] as u32;
         let settings = Settings {
-            nodes: cac.nodes.len().max(1) as u32,
+            nodes: cac.nodes.len() as u32,
             centrals: centrals.len() as u8,
             calls_max: CALLS_MAX,
             ..Settings::new(ScId(cac.node), incarnation)

@@ -96,6 +96,11 @@ impl Authority {
         self.limits.get(usize::from(scope.0)).copied().unwrap_or_default()
     }
 
+    /// The same of all scopes, in the order of the tree.
+    pub fn all_limits(&self) -> &[Limits] {
+        &self.limits
+    }
+
     /// What happened in `scope`.
     pub fn tally(&self, scope: ScopeId) -> Tally {
         self.states.get(usize::from(scope.0)).map(|state| state.tally).unwrap_or_default()
@@ -113,6 +118,11 @@ impl Authority {
     /// So many of so many nodes have not said what they have: their equal part of every limit is kept free for it (R32).
     pub fn set_missing(&mut self, missing: u32, nodes: u32) {
         self.missing = (missing.min(nodes), nodes.max(1));
+    }
+
+    /// These nodes may always have so much of each scope, so others leave it free (R41).
+    pub fn set_floors(&mut self, floors: Vec<Amounts>, nodes: &[ScId]) {
+        self.ledger.set_floors(floors, nodes);
     }
 
     /// A scope that came to a threshold, or left it.
@@ -135,7 +145,7 @@ impl Authority {
             }
         }
         let full = Denial { scope: charge.scopes().next().unwrap_or(ScopeId::NONE), cause: Cause::Full, used: 0, limit: 0 };
-        let result = if self.ledger.is_full() { Err(full) } else { self.check(now, &charge, |_| charge.need(), true) };
+        let result = if self.ledger.is_full() { Err(full) } else { self.check(now, key.sc, &charge, |_| charge.need(), true) };
         let ccb = Ccb { charge, admission: Admission::Granted, since: now, stamp: session };
         match result {
             Ok(()) if self.ledger.put(key, ccb) => {
@@ -152,7 +162,7 @@ impl Authority {
         let Some(old) = self.ledger.get(&key).copied() else { return self.ask(now, key, charge, session) };
         self.ledger.stamp(&key, session);
         let more = |scope: ScopeId| charge.need_in(scope).minus(&old.charge.need_in(scope));
-        match self.check(now, &charge, more, false) {
+        match self.check(now, key.sc, &charge, more, false) {
             Ok(()) => {
                 self.ledger.put(key, Ccb { charge, stamp: old.stamp.max(session), ..old });
                 self.watch_all(&charge);
@@ -204,14 +214,31 @@ impl Authority {
         self.ledger.forget(sc);
     }
 
-    fn check(&self, now: Time, charge: &Charge, change: impl Fn(ScopeId) -> Amounts, is_new: bool) -> Result<(), Denial> {
+    /// Whether there is room beside what is used and what is owed to other nodes.
+    fn check(&self, now: Time, sc: ScId, charge: &Charge, change: impl Fn(ScopeId) -> Amounts, is_new: bool) -> Result<(), Denial> {
+        let owed = |scope: ScopeId| self.ledger.owed_to_others(sc, scope);
+        self.check_beside(now, charge, &change, owed, is_new).map_err(|denial| {
+            let is_owed = charge.scopes().any(|scope| !owed(scope).is_zero())
+                && self.check_beside(now, charge, &change, |_| Amounts::ZERO, is_new).is_ok();
+            if is_owed { Denial { cause: Cause::Reserved, ..denial } } else { denial }
+        })
+    }
+
+    fn check_beside(
+        &self,
+        now: Time,
+        charge: &Charge,
+        change: impl Fn(ScopeId) -> Amounts,
+        owed: impl Fn(ScopeId) -> Amounts,
+        is_new: bool,
+    ) -> Result<(), Denial> {
         let (missing, nodes) = self.missing;
         let scope = |id: ScopeId| {
             let place = usize::from(id.0);
             let (limits, state) = (self.limits.get(place)?, self.states.get(place)?);
             let kept = |limit: u32| (u64::from(limit) * u64::from(missing) / u64::from(nodes)) as u32;
             let free = |amount: u32, limit: u32| if limit < limits::UNLIMITED { amount.saturating_add(kept(limit)) } else { amount };
-            let used = self.ledger.used(id);
+            let used = self.ledger.used(id).plus(&owed(id));
             let used = used
                 .with(Amount::Calls, free(used.get(Amount::Calls), limits.calls))
                 .with(Amount::Inbound, free(used.get(Amount::Inbound), limits.inbound))

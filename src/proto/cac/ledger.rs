@@ -4,6 +4,7 @@
 //! drift from the set. [`Ledger::audit`] counts anew for those who do not believe it.
 
 use super::charge::{Charge, Key, ScId};
+use super::floor::Floors;
 use super::limits::Amounts;
 use super::scope::ScopeId;
 use crate::proto::base::Time;
@@ -76,13 +77,14 @@ pub struct Ledger {
     ccbs: BTreeMap<Key, Ccb>,
     used: Vec<Amounts>,
     digests: BTreeMap<ScId, Box<Digests>>,
+    floors: Floors,
     limit: usize,
 }
 
 impl Ledger {
     /// An empty set over so many scopes, for at most `limit` call control blocks.
     pub fn new(scopes: usize, limit: usize) -> Ledger {
-        Ledger { ccbs: BTreeMap::new(), used: vec![Amounts::ZERO; scopes], digests: BTreeMap::new(), limit }
+        Ledger { ccbs: BTreeMap::new(), used: vec![Amounts::ZERO; scopes], digests: BTreeMap::new(), floors: Floors::default(), limit }
     }
 
     /// How many call control blocks there are.
@@ -103,6 +105,16 @@ impl Ledger {
     /// What is used of `scope`.
     pub fn used(&self, scope: ScopeId) -> Amounts {
         self.used.get(usize::from(scope.0)).copied().unwrap_or_default()
+    }
+
+    /// These nodes may always have so much of each scope (R41).
+    pub fn set_floors(&mut self, floors: Vec<Amounts>, nodes: &[ScId]) {
+        self.floors = Floors::new(floors, nodes, self.ccbs.iter().map(|(key, ccb)| (key.sc, &ccb.charge)));
+    }
+
+    /// What must stay free in `scope` for other nodes than `sc`, which use less than their floors.
+    pub fn owed_to_others(&self, sc: ScId, scope: ScopeId) -> Amounts {
+        self.floors.owed_to_others(sc, scope)
     }
 
     /// One call control block.
@@ -188,6 +200,7 @@ impl Ledger {
     }
 
     fn add(&mut self, key: &Key, charge: &Charge) {
+        self.floors.add(key.sc, charge);
         let digest = self.digest(key);
         digest.count += 1;
         digest.sum = digest.sum.wrapping_add(key.mixed(charge));
@@ -199,6 +212,7 @@ impl Ledger {
     }
 
     fn subtract(&mut self, key: &Key, charge: &Charge) {
+        self.floors.subtract(key.sc, charge);
         let digest = self.digest(key);
         digest.count = digest.count.saturating_sub(1);
         digest.sum = digest.sum.wrapping_sub(key.mixed(charge));

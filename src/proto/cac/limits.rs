@@ -242,6 +242,21 @@ impl Limits {
         )
     }
 
+    /// What one of `nodes` may have, when each has an equal part.
+    pub fn share(&self, nodes: u32) -> Amounts {
+        let part = |limit: u32| if limit < UNLIMITED { limit / nodes.max(1) } else { UNLIMITED };
+        self.each(part)
+    }
+
+    /// `amount` of every limit on what is in use; classes are not told apart.
+    pub fn each(&self, amount: impl Fn(u32) -> u32) -> Amounts {
+        Amounts::UNLIMITED
+            .with(Amount::Calls, amount(self.calls))
+            .with(Amount::Inbound, amount(self.inbound))
+            .with(Amount::Outbound, amount(self.outbound))
+            .with(Amount::Kbits, amount(self.kbits))
+    }
+
     /// How fast new calls in this direction may come.
     pub fn rate(&self, direction: Direction) -> Option<Rate> {
         match direction {

@@ -103,6 +103,8 @@ pub enum ToCentral {
         highest_epoch: u64,
         /// What the node can do beyond the first minor version: [`features`].
         features: u32,
+        /// [`policy::fingerprint`](super::policy::fingerprint); 0: not said.
+        rules: u64,
     },
     /// IP_LOOKUP or ALLOCATE.
     Ask(Request),

@@ -18,6 +18,7 @@ pub mod asker;
 pub mod authority;
 pub mod central;
 pub mod charge;
+pub mod floor;
 pub mod lease;
 pub mod ledger;
 pub mod limits;

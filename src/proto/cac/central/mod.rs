@@ -9,10 +9,11 @@ mod nodes;
 
 use super::authority::{Authority, Verdict};
 use super::charge::{Class, Key, ScId};
+use super::floor;
 use super::ledger::{BUCKETS, Ccb, Digests, bucket_of};
-use super::limits::{Cause, Denial, Limits};
+use super::limits::{Amounts, Cause, Denial, Limits};
 use super::message::{Answer, Framed, Header, Refusal, Report, Request, ToCentral, ToNode, Told, VERSION};
-use super::policy::Policy;
+use super::policy::{self, Policy};
 use super::scope::{ScopeId, Tree};
 use super::threshold::Crossing;
 use crate::proto::base::Time;
@@ -174,6 +175,8 @@ pub enum Note {
     DuplicateId(ScId),
     /// A node with another configuration or version was refused.
     Refused(ScId, Refusal),
+    /// A node has other policies, or under hold-last and share other limits: alone it may take more than is kept for it.
+    OtherRules(ScId),
     /// A node of this cluster has seen a higher epoch than this one: there is another central node.
     HigherEpoch(u64),
     /// Calls of a node were added and removed because both ends differed.
@@ -245,6 +248,7 @@ impl Central {
         if central.settings.epoch == 0 {
             (central.lead_until, central.learning) = (None, None);
         }
+        central.set_floors();
         central.learned(now);
         central
     }
@@ -297,7 +301,24 @@ impl Central {
     /// Other limits (R21).
     pub fn set_limits(&mut self, limits: Vec<Limits>) {
         self.authority.set_limits(limits);
+        self.set_floors();
         self.tell_crossings();
+    }
+
+    /// What nodes may do without it.
+    fn rules(&self) -> u64 {
+        policy::fingerprint(&self.policies, self.authority.all_limits(), self.settings.expected.len() as u32)
+    }
+
+    /// Every node that is expected has its floor in the scopes under hold-last, whether it is here or not (R41).
+    fn set_floors(&mut self) {
+        let nodes = &self.settings.expected;
+        let floor = |(place, policy): (usize, &Policy)| match policy.keeps_counting() {
+            true => floor::floor(&self.authority.limits(ScopeId(place as u16)), nodes.len() as u32),
+            false => Amounts::ZERO,
+        };
+        let floors = self.policies.iter().enumerate().map(floor).collect();
+        self.authority.set_floors(floors, nodes);
     }
 
     /// One event.
@@ -343,9 +364,9 @@ impl Central {
     fn received(&mut self, now: Time, link: LinkId, framed: Framed<ToCentral>) {
         let Some(&sc) = self.links.get(&link) else { return self.counts.stale += 1 };
         let Framed { header, message } = framed;
-        if let ToCentral::Hello { version, attempt, fingerprint, highest_epoch, features } = message {
+        if let ToCentral::Hello { version, attempt, fingerprint, highest_epoch, features, rules } = message {
             let newcomer = Newcomer { link, incarnation: header.incarnation, attempt, until: now };
-            return self.hello(now, sc, newcomer, Said { version, fingerprint, highest_epoch, features });
+            return self.hello(now, sc, newcomer, Said { version, fingerprint, highest_epoch, features, rules });
         }
         let epoch = self.settings.epoch;
         let session = match self.nodes.get_mut(&sc).map(|node| &mut node.contact) {

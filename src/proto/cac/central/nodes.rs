@@ -63,6 +63,7 @@ pub(super) struct Said {
     pub fingerprint: u64,
     pub highest_epoch: u64,
     pub features: u32,
+    pub rules: u64,
 }
 
 impl Record {
@@ -97,7 +98,7 @@ impl Central {
 
     /// A node wants a session.
     pub(super) fn hello(&mut self, now: Time, sc: ScId, newcomer: Newcomer, said: Said) {
-        let Said { version, fingerprint, highest_epoch, .. } = said;
+        let Said { version, fingerprint, highest_epoch, rules, .. } = said;
         if self.leads() && highest_epoch > self.settings.epoch {
             self.note(Note::HigherEpoch(highest_epoch));
         }
@@ -115,6 +116,9 @@ impl Central {
         if let Some(why) = why {
             self.note(Note::Refused(sc, why));
             return self.refuse(sc, &newcomer, why);
+        }
+        if rules != 0 && rules != self.rules() {
+            self.note(Note::OtherRules(sc));
         }
         let until = now + self.settings.silence;
         let silence = self.settings.silence;

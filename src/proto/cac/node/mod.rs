@@ -11,8 +11,9 @@ mod session;
 
 use super::authority::Authority;
 use super::charge::{Charge, Class, Guid, Key, Leg, ScId};
+use super::floor;
 use super::ledger::{Admission, Ccb};
-use super::limits::{Amount, Amounts, Cause, Denial, Limits};
+use super::limits::{Amount, Amounts, Cause, Denial, Limits, UNLIMITED};
 use super::message::{Framed, Refusal, Report, Side, ToCentral, ToNode, Told, features};
 use super::policy::Policy;
 use super::scope::{ScopeId, Tree};
@@ -46,7 +47,7 @@ pub struct Settings {
     pub reports_max: usize,
     /// Calls at a time.
     pub calls_max: usize,
-    /// Nodes of the cluster, for [`Policy::Share`].
+    /// Nodes of the cluster, for [`Policy::Share`] and the floors of [`Policy::HoldLast`]. 0: it is not said, and there are no floors.
     pub nodes: u32,
     /// Central nodes of the cluster: one, or a pair of which one leads and the other keeps a copy (R42).
     pub centrals: u8,
@@ -68,7 +69,7 @@ impl Settings {
             requests_max: 16_384,
             reports_max: 8_192,
             calls_max: 1_000_000,
-            nodes: 1,
+            nodes: 0,
             centrals: 1,
             features: features::COPY,
         }
@@ -172,8 +173,8 @@ pub struct Node {
     policies: Vec<Policy>,
     /// The calls that are up here.
     calls: Authority,
-    /// Calls but for emergencies that were up in each scope when contact was lost last.
-    held: Vec<u32>,
+    /// What calls but for emergencies had in each scope when contact was lost last.
+    held: Vec<Amounts>,
     requests: Requests,
     /// One for each central node, by [`Side`].
     links: Vec<Link>,
@@ -188,7 +189,7 @@ impl Node {
         policies.resize(tree.len(), Policy::Open);
         let calls = Authority::new(tree.clone(), limits, settings.calls_max);
         Node {
-            held: vec![0; tree.len()],
+            held: vec![Amounts::ZERO; tree.len()],
             requests: Requests::new(settings.requests_max),
             links: (0..settings.centrals.max(1)).map(|_| Link::down(now, settings.reports_max)).collect(),
             highest_epoch: 0,
@@ -243,7 +244,7 @@ impl Node {
         (self.requests.len(), self.links.iter().map(Link::reports).max().unwrap_or(0))
     }
 
-    /// Other limits; the central node has its own.
+    /// Other limits, for the rules of being alone; the central node has its own.
     pub fn set_limits(&mut self, limits: Vec<Limits>) {
         self.calls.set_limits(limits);
     }
@@ -298,26 +299,35 @@ impl Node {
         self.calls.fact(now, key, charge, admission, 0);
     }
 
-    /// Whether the scopes of `charge` let it in without the central node. `lost`: there is no contact; otherwise it only does not
-    /// answer, and what was freed here may be somebody else's already.
-    fn alone(&self, charge: &Charge, lost: bool) -> Result<(), Denial> {
+    /// Whether the scopes of `charge` let it in without the central node, a call that has `has` already. `lost`: there is no contact;
+    /// otherwise it only does not answer, and what was freed here may be somebody else's already.
+    fn alone(&self, charge: &Charge, has: &Charge, lost: bool) -> Result<(), Denial> {
         if charge.class == Class::Emergency {
             return Ok(());
         }
         for scope in charge.scopes() {
-            let policy = self.policies.get(usize::from(scope.0)).copied().unwrap_or_default();
-            let used = ordinary(&self.calls.ledger().used(scope));
-            let limit = match policy {
+            let ceiling = match self.policies.get(usize::from(scope.0)).copied().unwrap_or_default() {
                 Policy::Open => continue,
-                Policy::HoldLast if lost => self.held.get(usize::from(scope.0)).copied().unwrap_or(0),
-                Policy::Share if lost => self.calls.limits(scope).calls / self.settings.nodes.max(1),
-                Policy::HoldLast | Policy::Share | Policy::Closed => 0,
+                Policy::HoldLast if lost => self.may_hold(scope),
+                Policy::Share if lost => self.calls.limits(scope).share(self.settings.nodes),
+                Policy::HoldLast | Policy::Share | Policy::Closed => Amounts::ZERO,
             };
-            if used >= limit {
+            let more = floor::need(charge).minus(&if has.contains(scope) { floor::need(has) } else { Amounts::ZERO });
+            let used = ordinary(&self.calls.ledger().used(scope));
+            if let Some(amount) = used.plus(&more).first_above(&ceiling, &more) {
+                let (used, limit) = (used.get(amount), ceiling.get(amount));
                 return Err(Denial { scope, cause: Cause::Unreachable, used, limit });
             }
         }
         Ok(())
+    }
+
+    /// What may be up in a scope under hold-last: as much of what is limited as was, or the floor (R41).
+    fn may_hold(&self, scope: ScopeId) -> Amounts {
+        let limits = self.calls.limits(scope);
+        let held = self.held.get(usize::from(scope.0)).copied().unwrap_or_default();
+        let held = held.zip(&floor::floor(&limits, self.settings.nodes), u32::max);
+        held.zip(&limits.each(|limit| limit), |held, limit| if limit < UNLIMITED { held } else { UNLIMITED })
     }
 
     /// Notes what is up in each scope, at the loss of contact.
@@ -349,7 +359,7 @@ impl Node {
     }
 }
 
-/// The calls that limits are about: emergencies do not take the place of others.
-fn ordinary(used: &Amounts) -> u32 {
-    used.get(Amount::Normal) + used.get(Amount::Priority)
+/// What limits are about: the calls are those that are no emergencies, which do not take the place of others.
+fn ordinary(used: &Amounts) -> Amounts {
+    used.with(Amount::Calls, used.get(Amount::Normal) + used.get(Amount::Priority))
 }

@@ -146,7 +146,7 @@ impl Node {
             return self.change_decided(now, guid, leg, charge, Ok(()));
         }
         if !self.has_leader() {
-            let decision = self.alone(&charge, true);
+            let decision = self.alone(&charge, &told.charge, true);
             return self.change_decided(now, guid, leg, charge, decision);
         }
         let waiting = Waiting { guid, leg, charge, state: State::Change, due: now + self.settings.decide_within };
@@ -229,7 +229,7 @@ impl Node {
                 self.actions.push_back(Action::Changed(guid, leg, Decision::Refused(denial)));
             }
             (State::Change, Answer::Learning) => {
-                let decision = self.alone(&waiting.charge, false);
+                let decision = self.alone_change(guid, leg, &waiting.charge, false);
                 self.change_decided(now, guid, leg, waiting.charge, decision);
             }
         }
@@ -249,7 +249,7 @@ impl Node {
             self.requests.give_up(handle, until);
             match state {
                 State::Change => {
-                    let decision = self.alone(&charge, false);
+                    let decision = self.alone_change(guid, leg, &charge, false);
                     self.change_decided(now, guid, leg, charge, decision);
                 }
                 _ => self.decide_alone(now, guid, leg, charge, Admission::Deadline),
@@ -265,7 +265,7 @@ impl Node {
             match state {
                 State::New => self.decide_alone(now, guid, leg, charge, Admission::Disconnected),
                 State::Change => {
-                    let decision = self.alone(&charge, true);
+                    let decision = self.alone_change(guid, leg, &charge, true);
                     self.change_decided(now, guid, leg, charge, decision);
                 }
                 State::GivenUp => {}
@@ -276,7 +276,7 @@ impl Node {
     }
 
     fn decide_alone(&mut self, now: Time, guid: Guid, leg: Leg, charge: Charge, admission: Admission) {
-        match self.alone(&charge, admission == Admission::Disconnected) {
+        match self.alone(&charge, &Charge::EMPTY, admission == Admission::Disconnected) {
             Ok(()) => {
                 self.counts.local += 1;
                 self.put(now, guid, leg, charge, admission);
@@ -289,6 +289,12 @@ impl Node {
                 self.report(now, Report::Release(guid, leg));
             }
         }
+    }
+
+    /// Whether a call may change so without the central node.
+    fn alone_change(&self, guid: Guid, leg: Leg, charge: &Charge, lost: bool) -> Result<(), Denial> {
+        let has = self.told(guid, leg).map_or(Charge::EMPTY, |told| told.charge);
+        self.alone(charge, &has, lost)
     }
 
     /// A change that was decided here; the central node may have decided otherwise, and is told how it is.

@@ -6,6 +6,7 @@
 use super::super::charge::Key;
 use super::super::ledger::bucket_of;
 use super::super::message::{Framed, Header, Report, Side, ToCentral, ToNode, Told, VERSION};
+use super::super::policy;
 use super::reports::Reports;
 use super::{Action, Node, Note};
 use crate::proto::base::Time;
@@ -160,7 +161,8 @@ impl Node {
         link.state = State::Hello(now + PATIENCE);
         let attempt = link.attempts;
         let (fingerprint, features) = (self.tree.fingerprint(), self.settings.features);
-        self.send(side, ToCentral::Hello { version: VERSION, attempt, fingerprint, highest_epoch, features });
+        let rules = policy::fingerprint(&self.policies, self.calls.all_limits(), self.settings.nodes);
+        self.send(side, ToCentral::Hello { version: VERSION, attempt, fingerprint, highest_epoch, features, rules });
     }
 
     /// The connection, or the session over it, is gone. If that one decided, the node decides alone from now on (R13, R14).

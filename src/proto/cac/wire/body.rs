@@ -52,6 +52,8 @@ struct Hello {
     /// Since minor version 1.
     #[prost(uint32, tag = "5")]
     features: u32,
+    #[prost(fixed64, tag = "6")]
+    rules: u64,
 }
 
 /// FACT and RELEASE.
@@ -265,8 +267,8 @@ fn bucket(number: u32) -> Result<u8, WireError> {
 impl Wire for ToCentral {
     fn put(&self, out: &mut Vec<u8>) -> u16 {
         match self {
-            &ToCentral::Hello { version, attempt, fingerprint, highest_epoch, features } => {
-                append(&Hello { version: u32::from(version), attempt, fingerprint, highest_epoch, features }, out);
+            &ToCentral::Hello { version, attempt, fingerprint, highest_epoch, features, rules } => {
+                append(&Hello { version: u32::from(version), attempt, fingerprint, highest_epoch, features, rules }, out);
                 kind::HELLO
             }
             ToCentral::Ask(request) => {
@@ -324,9 +326,9 @@ impl Wire for ToCentral {
         let part = || read::<Part>(body);
         Ok(match kind {
             kind::HELLO => {
-                let Hello { version, attempt, fingerprint, highest_epoch, features } = read(body)?;
+                let Hello { version, attempt, fingerprint, highest_epoch, features, rules } = read(body)?;
                 let version = u16::try_from(version).unwrap_or(u16::MAX);
-                ToCentral::Hello { version, attempt, fingerprint, highest_epoch, features }
+                ToCentral::Hello { version, attempt, fingerprint, highest_epoch, features, rules }
             }
             kind::IP_LOOKUP | kind::ALLOCATE => {
                 let request = read::<Call>(body)?.to_request()?;

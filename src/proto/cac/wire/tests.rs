@@ -30,7 +30,7 @@ fn all_to_central() -> Vec<ToCentral> {
     let mut digests = Box::new([Digest::default(); BUCKETS]);
     digests[255] = Digest { count: 1, sum: u64::MAX };
     vec![
-        ToCentral::Hello { version: 1, attempt: 2, fingerprint: 3, highest_epoch: 4, features: 1 },
+        ToCentral::Hello { version: 1, attempt: 2, fingerprint: 3, highest_epoch: 4, features: 1, rules: 5 },
         ToCentral::Ask(request),
         ToCentral::Ask(Request { leg: Leg::Ingress, ..request }),
         ToCentral::Modify(request),
@@ -107,7 +107,7 @@ fn the_octets_of_version_one_are_read_for_ever() {
         bytes
     };
     let hello = old(1, &[0x08, 1, 0x10, 2, 0x19, 3, 0, 0, 0, 0, 0, 0, 0, 0x20, 4]);
-    let read = ToCentral::Hello { version: 1, attempt: 2, fingerprint: 3, highest_epoch: 4, features: 0 };
+    let read = ToCentral::Hello { version: 1, attempt: 2, fingerprint: 3, highest_epoch: 4, features: 0, rules: 0 };
     assert_eq!(get_to_central(&hello).map(|framed| framed.message), Ok(read));
     let read = ToNode::Welcome { attempt: 1, credit: 16, leads: true, features: 0 };
     assert_eq!(get_to_node(&old(2, &[0x08, 1, 0x10, 16])).map(|framed| framed.message), Ok(read));

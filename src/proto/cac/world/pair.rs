@@ -171,7 +171,8 @@ fn a_gateway_without_copies_is_sent_away_by_the_standby() {
     let mut world = World::pair(6, 1, 10, Policy::Open);
     let standby = 1 - world.place();
     let link = LinkId(900);
-    let message = ToCentral::Hello { version: 1, attempt: 1, fingerprint: world.tree.fingerprint(), highest_epoch: 0, features: 0 };
+    let message =
+        ToCentral::Hello { version: 1, attempt: 1, fingerprint: world.tree.fingerprint(), highest_epoch: 0, features: 0, rules: 0 };
     world.step_central(standby, central::Event::LinkUp(link, ScId(50)));
     world.step_central(standby, central::Event::Received(link, Framed { header: Default::default(), message }));
     assert_eq!(world.notes.last(), Some(&Note::Refused(ScId(50), super::super::message::Refusal::NotLeader)));

@@ -128,27 +128,98 @@ fn without_the_central_node_all_calls_are_taken_and_counted_later() {
     assert_eq!((world.counted(), world.decided("refused")), (70, 1));
 }
 
-/// Must hold 3, R40, R41: under hold-last what ends may be replaced, and no more.
+/// Must hold 3, R40, R41: under hold-last what ends may be replaced, and no more; one that had nothing has its floor.
 #[test]
 fn under_hold_last_a_lone_gateway_replaces_its_calls_one_for_one() {
     let mut world = World::new(5, 3, 10, Policy::HoldLast);
     let calls = world.calls(0, 4);
     world.calls(1, 6);
     world.run(SECOND);
+    // The last place is the floor of the third.
+    assert_eq!((world.up(0), world.up(1), world.decided("refused")), (4, 5, 1));
+    let why = world.central().denials().last().map(|refused| refused.denial.cause);
+    assert_eq!(why, Some(super::super::Cause::Reserved));
     world.gateways[0].cut = true;
     world.run(60 * SECOND);
     world.calls(0, 2);
-    assert_eq!(world.decided("refused"), 2);
+    assert_eq!(world.decided("refused"), 3);
     calls.iter().take(3).for_each(|&guid| world.step_node(0, node::Event::End(guid, Leg::Ingress)));
     world.calls(0, 5);
     assert_eq!((world.up(0), world.decided("local")), (4, 3));
     // The others get nothing of it, however long it is away.
     world.calls(2, 3);
     world.run(SECOND);
-    assert_eq!((world.live(), world.up(2)), (10, 0));
+    assert_eq!((world.live(), world.up(2)), (10, 1));
     // But for ten minutes at most.
     world.run(600 * SECOND);
     assert_eq!(world.counted(), 6);
+}
+
+/// R41: all are cut off, and each takes its floor where it had nothing; together they never have more than the limit.
+#[test]
+fn a_gateway_that_had_no_call_has_its_floor() {
+    let mut world = World::new(6, 3, 300, Policy::HoldLast);
+    world.calls(0, 400);
+    world.run(SECOND);
+    // Three each are kept for the other two.
+    assert_eq!(world.up(0), 294);
+    world.kill_central();
+    world.run(SECOND);
+    (1..3).for_each(|place| drop(world.calls(place, 50)));
+    assert_eq!((world.up(1), world.up(2), world.live()), (3, 3, 300));
+    // One that begins a new life meanwhile has nothing but its floor.
+    world.kill(0);
+    world.start(0, Vec::new());
+    world.run(SECOND);
+    world.calls(0, 50);
+    assert_eq!(world.up(0), 3);
+    world.settle();
+    assert_eq!(world.counted(), 9);
+}
+
+/// R41: what is held is held in every amount that is limited, not in calls alone.
+#[test]
+fn under_hold_last_no_limit_of_a_scope_is_passed() {
+    let mut world = World::new(7, 2, 100, Policy::HoldLast);
+    let limits = Limits { inbound: 10, kbits: 4_000, ..Limits::of_calls(100) };
+    world.limits[0] = limits;
+    world.central_mut().set_limits(vec![limits]);
+    (0..2).for_each(|place| world.gateways[place].node.as_mut().unwrap().set_limits(vec![limits]));
+    let charge = |world: &World, direction, kbits| world.tree.charge(ScopeId(1), None, Charge::new(direction, Class::Normal, kbits));
+    let begin = |world: &mut World, direction, kbits| {
+        let (guid, charge) = (world.guid(0), charge(world, direction, kbits));
+        world.ask(0, guid, Leg::Ingress, charge);
+        guid
+    };
+    let out: Vec<Guid> = (0..20).map(|_| begin(&mut world, Direction::Outbound, 80)).collect();
+    (0..3).for_each(|_| drop(begin(&mut world, Direction::Inbound, 80)));
+    world.run(SECOND);
+    assert_eq!(world.up(0), 23);
+    world.kill_central();
+    world.run(SECOND);
+    out.iter().take(10).for_each(|&guid| world.step_node(0, node::Event::End(guid, Leg::Ingress)));
+    // There are ten places free, but none for calls from the trunk, and bandwidth for eight at a hundred.
+    begin(&mut world, Direction::Inbound, 80);
+    (0..10).for_each(|_| drop(begin(&mut world, Direction::Outbound, 100)));
+    assert_eq!((world.up(0), world.decided("refused")), (21, 3));
+    // What needs no more may change.
+    let changed = world.decided("changed");
+    let less = charge(&world, Direction::Outbound, 64);
+    world.step_node(0, node::Event::Change(out[15], Leg::Ingress, less));
+    assert_eq!(world.decided("changed"), changed + 1);
+    let told = world.gateways[0].node.as_ref().unwrap().calls().ledger().used(POOL).get(Amount::Kbits);
+    assert_eq!(told, 21 * 80 + 8 * 20 - 16);
+}
+
+/// R41: a gateway whose file lets it take more alone than the central node keeps for it is told of.
+#[test]
+fn a_gateway_with_other_rules_for_being_alone_is_told_of() {
+    let mut world = World::new(8, 2, 10, Policy::HoldLast);
+    assert!(!world.notes.iter().any(|note| matches!(note, Note::OtherRules(_))), "{:?}", world.notes);
+    world.gateways[1].node.as_mut().unwrap().set_limits(vec![Limits::of_calls(1_000)]);
+    world.unlink_all(1);
+    world.run(2 * SECOND);
+    assert!(world.notes.contains(&Note::OtherRules(World::sc(1))), "{:?}", world.notes);
 }
 
 /// R40: an equal part, or none.
@@ -250,7 +321,7 @@ fn of_two_nodes_with_one_name_the_living_one_stays() {
     world.run(SECOND);
     let twin = LinkId(900);
     let hello = |attempt| {
-        let message = ToCentral::Hello { version: 1, attempt, fingerprint: world_fingerprint(), highest_epoch: 0, features: 0 };
+        let message = ToCentral::Hello { version: 1, attempt, fingerprint: world_fingerprint(), highest_epoch: 0, features: 0, rules: 0 };
         Framed { header: Header { sc: World::sc(0), incarnation: 77, ..Header::default() }, message }
     };
     world.step_central(0, central::Event::LinkUp(twin, World::sc(0)));
@@ -271,7 +342,7 @@ fn a_newcomer_takes_the_place_of_a_node_that_ends() {
     world.calls(0, 2);
     world.run(SECOND);
     let (twin, sc) = (LinkId(900), World::sc(0));
-    let message = ToCentral::Hello { version: 1, attempt: 1, fingerprint: world_fingerprint(), highest_epoch: 0, features: 0 };
+    let message = ToCentral::Hello { version: 1, attempt: 1, fingerprint: world_fingerprint(), highest_epoch: 0, features: 0, rules: 0 };
     let hello = Framed { header: Header { sc, incarnation: 77, ..Header::default() }, message };
     world.step_central(0, central::Event::LinkUp(twin, sc));
     world.step_central(0, central::Event::Received(twin, hello));
@@ -294,7 +365,7 @@ fn a_node_with_another_configuration_is_refused() {
     let link = LinkId(900);
     world.step_central(0, central::Event::LinkUp(link, ScId(50)));
     for (version, fingerprint, why) in [(1, 4711, Refusal::Configuration), (9, world_fingerprint(), Refusal::Version)] {
-        let message = ToCentral::Hello { version, attempt: 1, fingerprint, highest_epoch: 0, features: 0 };
+        let message = ToCentral::Hello { version, attempt: 1, fingerprint, highest_epoch: 0, features: 0, rules: 0 };
         world.step_central(0, central::Event::Received(link, Framed { header: Header::default(), message }));
         assert_eq!(world.notes.last(), Some(&Note::Refused(ScId(50), why)));
     }
