@@ -19,18 +19,33 @@ pub fn central(view: &ClusterView) -> String {
             if row.drained { "yes".into() } else { String::new() },
         ]);
     }
+    let mut offenders = Table::new(&["REFUSED MOST", "SCOPE", "IN", "OUT", "FIRST", "LAST"]);
+    for row in &view.offenders {
+        offenders.row([
+            format!("node {}", row.node),
+            row.scope.clone(),
+            row.refused_in.to_string(),
+            row.refused_out.to_string(),
+            format!("{} s ago", row.first_s),
+            format!("{} s ago", row.last_s),
+        ]);
+    }
+    let offenders = if view.offenders.is_empty() { String::new() } else { format!("{offenders}\n") };
+    let alarms: String = view.alarms.iter().map(|alarm| format!("alarm: {alarm}\n")).collect();
     let mut events = Table::new(&["HAPPENED", "WHAT"]);
     for line in &view.events {
         events.row([format!("{} s ago", line.age_s), line.what.clone()]);
     }
     format!(
-        "central node {}{etcd}{dry}, epoch {}: {} calls; granted {}, refused {}, answered \"learning\" {}, told of {}; stale messages {}, unreadable {}, strangers {}\n{}\n{nodes}\n{}{events}",
+        "central node {}{etcd}{dry}, epoch {}, load {}: {} calls; granted {}, refused {}, answered \"learning\" {}, \"busy\" {}, told of {}; stale messages {}, unreadable {}, strangers {}\n{alarms}{}\n{nodes}\n{}{offenders}{events}",
         view.mode,
         view.epoch,
+        view.load,
         view.calls,
         view.granted,
         view.denied,
         view.learning,
+        view.busy,
         view.facts,
         view.stale,
         view.unreadable,
@@ -45,7 +60,7 @@ pub fn link(view: &LinkView) -> String {
     let central = view.central.as_ref().map_or(String::new(), |central| format!(" with {central}"));
     let standby = view.standby.as_ref().map_or(String::new(), |standby| format!(", standby {standby}"));
     format!(
-        "node {} of a cluster, {}{central}{standby}, epoch {}: {} calls; granted {}, refused {}, admitted alone {}, refused alone {}; decisions p50 {} us, p99 {} us, overdue {}, late {}; waiting: {} requests, {} reports; stale messages {}, unreadable {}, lost {}; syncs {}\n",
+        "node {} of a cluster, {}{central}{standby}, epoch {}: {} calls; granted {}, refused {}, admitted alone {}, refused alone {}; decisions p50 {} us, p99 {} us, overdue {}, late {}, central node busy {}; waiting: {} requests, {} reports; stale messages {}, unreadable {}, lost {}; syncs {}, the last of {} calls in {} us\n",
         view.node,
         view.state,
         view.epoch,
@@ -58,12 +73,15 @@ pub fn link(view: &LinkView) -> String {
         view.p99_us,
         view.overdue,
         view.late,
+        view.busy,
         view.requests,
         view.reports,
         view.stale,
         view.unreadable,
         view.lost,
         view.syncs,
+        view.synced,
+        view.sync_us,
     )
 }
 

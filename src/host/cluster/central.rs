@@ -1,9 +1,10 @@
 //! The central node's process (`tollgate cac`): one thread that moves messages, time and orders into the [`Central`] machine and what
 //! comes out back. It keeps nothing on disk: gateways tell it what is up (R32).
 
+use super::inbox::{INBOX_MAX, Inbox};
 use super::keys;
 use super::operators::{Desk, Order};
-use super::pair::Pair;
+use super::pair::{self, Pair};
 use super::socket;
 use super::view::EventLine;
 use super::zap::Doorman;
@@ -29,8 +30,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Messages taken per turn.
-const PER_TURN: usize = 1024;
+/// Messages done per turn.
+const PER_TURN: usize = 256;
 /// The longest sleep: signals are looked at so often.
 const SLEEP_MAX: Duration = Duration::from_millis(100);
 /// Connections at a time; the oldest goes for a newcomer.
@@ -58,6 +59,7 @@ pub(super) struct Process {
     names: BTreeMap<LinkId, Vec<u8>>,
     last_link: u64,
     octets: Vec<u8>,
+    inbox: Inbox<Letter>,
 }
 
 /// Runs the central node until a signal ends it. `path` is the file of `config`, to be read again by a reload; `socket` goes before
@@ -110,6 +112,7 @@ impl Process {
         let doorman = Doorman::new(&context, known).context("no place for ZeroMQ to ask who connects")?;
         let router = socket::router(&context, &config.cac.listen, keys.as_ref())?;
         let pair = Pair::of(&config, clock.now(), waker)?;
+        let config_wait = config.cac.decide_within;
         // One of a pair begins as standby.
         let epoch = if pair.is_some() { 0 } else { self::epoch(&clock) };
         let process = Process {
@@ -128,6 +131,7 @@ impl Process {
             names: BTreeMap::new(),
             last_link: 0,
             octets: Vec::new(),
+            inbox: Inbox::new(config_wait),
         };
         Ok((process, context))
     }
@@ -181,18 +185,25 @@ impl Process {
         sleeper.drain();
     }
 
+    /// Takes all that has come, so that it is known how long it waits, and does some of it.
     fn receive(&mut self, now: Time) -> bool {
-        let mut worked = false;
-        for _ in 0..PER_TURN {
+        while self.inbox.len() < INBOX_MAX {
             let Ok(name) = self.router.recv_bytes(zmq::DONTWAIT) else { break };
-            let Ok(mut message) = self.router.recv_msg(zmq::DONTWAIT) else { break };
-            worked = true;
+            let Ok(message) = self.router.recv_msg(zmq::DONTWAIT) else { break };
             // One part for the name, one for the message; what is behind them is no message of ours.
             let mut more = message.get_more();
             let is_whole = !more;
             while more {
                 more = self.router.recv_msg(zmq::DONTWAIT).is_ok_and(|part| part.get_more());
             }
+            self.inbox.push(now, Letter { name, message, is_whole });
+        }
+        let mut worked = false;
+        for _ in 0..PER_TURN {
+            let Some((letter, load)) = self.inbox.pop(now) else { break };
+            worked = true;
+            self.central.set_load(load);
+            let Letter { name, mut message, is_whole } = letter;
             let user = if self.has_keys { message.gets("User-Id").and_then(|user| user.parse().ok()) } else { None };
             match wire::get_to_central(&message) {
                 Ok(framed) if is_whole && user.is_some() == self.has_keys => self.received(now, name, user, framed),
@@ -337,12 +348,20 @@ impl Process {
     }
 }
 
+/// A message that has come, and from which connection.
+struct Letter {
+    name: Vec<u8>,
+    message: zmq::Message,
+    is_whole: bool,
+}
+
 /// The machine of one life.
 fn machine(config: &Config, tree: &Arc<Tree>, epoch: u64, now: Time) -> Central {
     let cac = &config.cac;
     let settings = Settings {
         learn_for: cac.learn_for,
         forget_after: cac.forget_after,
+        cluster: pair::cluster(config),
         ..Settings::new(epoch, cac.nodes.iter().copied().map(ScId).collect())
     };
     Central::new(now, settings, tree.clone(), config::limits(config), config::policies(config))

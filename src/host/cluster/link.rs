@@ -249,6 +249,7 @@ impl Run {
         | Note::InSync(side)
         | Note::Refused(side, _)
         | Note::Overflow(side)
+        | Note::OtherLeader(side)
         | Note::Mended(side, _)) = note;
         let at = self.link.centrals.get(usize::from(side.0)).map_or(String::new(), SocketAddr::to_string);
         match note {
@@ -264,6 +265,9 @@ impl Run {
             Note::InSync(_) => tracing::info!("cluster: the central node at {at} knows all calls"),
             Note::Refused(_, why) => tracing::error!("cluster: the central node at {at} refuses this node: {}", why.text()),
             Note::Overflow(_) => tracing::error!("cluster: too much waits for the central node at {at}: the session begins anew"),
+            Note::OtherLeader(_) => tracing::error!(
+                "cluster: the central node at {at} says it leads, in the epoch of another one or in another cac.cluster: it is not listened to"
+            ),
             Note::Mended(_, parts) => {
                 tracing::warn!("cluster: the central node at {at} had other calls in {parts} of 256 parts: told again");
             }
@@ -357,6 +361,9 @@ impl Run {
             unreadable: self.unreadable,
             lost: self.lost,
             syncs: counts.syncs,
+            busy: counts.busy,
+            synced: counts.synced.0,
+            sync_us: counts.synced.1.as_micros() as u64,
             p50_us: self.times.value_at_quantile(0.5),
             p99_us: self.times.value_at_quantile(0.99),
         }

@@ -7,6 +7,7 @@
 pub mod central;
 mod etcd;
 pub mod gateway;
+mod inbox;
 pub mod keys;
 mod link;
 mod operators;

@@ -1,7 +1,7 @@
 //! What operators ask of the central node, and what it does for them.
 
 use super::central::Process;
-use super::view::{self, ClusterView, NodeRow};
+use super::view::{self, ClusterView, NodeRow, OffenderRow};
 use crate::config::{self, Config};
 use crate::host::clock::Clock;
 use crate::host::control::lists::pick;
@@ -11,14 +11,18 @@ use crate::host::control::socket;
 use crate::host::control::view::{Body, ChangeRow, DenialRow, Reload};
 use crate::host::transport::Waker;
 use crate::proto::base::Time;
-use crate::proto::cac::central::{Event, Reach, Refused};
-use crate::proto::cac::{ScId, ScopeId};
+use crate::proto::cac::central::{Event, Offender, Reach, Refused, Who};
+use crate::proto::cac::message::LOAD_MAX;
+use crate::proto::cac::{Amount, ScId, ScopeId};
 use crossbeam::channel::{Sender, bounded};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 /// How long the central node may take to answer an operator.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+
+/// Offenders shown, of those that are counted.
+const OFFENDERS_SHOWN: usize = 20;
 
 /// One request, and where its answer goes.
 pub(super) struct Order {
@@ -163,6 +167,8 @@ impl Process {
             etcd: self.pair.as_ref().map(|pair| if pair.store_answers() { "answers" } else { "silent" }.into()),
             dry_run: central.is_dry_run(),
             calls: central.authority().ledger().len(),
+            load: central.load(),
+            busy: counts.busy,
             granted: counts.granted,
             denied: counts.denied,
             learning: counts.learning,
@@ -173,8 +179,52 @@ impl Process {
             scopes: pick(view::scopes(central.authority()), name, state)?,
             nodes: nodes.collect(),
             denials: central.denials().map(|refused| self.denial(now, refused)).rev().collect(),
+            offenders: central.offenders().iter().take(OFFENDERS_SHOWN).map(|(who, offender)| self.offender(now, *who, offender)).collect(),
+            alarms: self.alarms(now),
             events: self.event_lines(now),
         })))
+    }
+
+    fn offender(&self, now: Time, who: Who, offender: &Offender) -> OffenderRow {
+        let scope = self.central.authority().tree().get(who.scope);
+        OffenderRow {
+            node: who.sc.0,
+            scope: scope.map_or(String::new(), |scope| scope.name.clone()),
+            refused_in: offender.refused[0],
+            refused_out: offender.refused[1],
+            first_s: now.since(offender.first).as_secs(),
+            last_s: now.since(offender.last).as_secs(),
+        }
+    }
+
+    /// What is wrong now, in words (R45).
+    fn alarms(&self, now: Time) -> Vec<String> {
+        let (central, mut alarms) = (&self.central, Vec::new());
+        if self.pair.as_ref().is_some_and(|pair| !pair.store_answers()) {
+            alarms.push("etcd is silent".to_owned());
+        }
+        if central.leads() && !central.is_active() {
+            alarms.push(format!("learning: {} gateways have not told what is up", central.missing()));
+        }
+        if central.load() >= LOAD_MAX {
+            alarms.push("too much to do: gateways decide alone".into());
+        }
+        for view in central.nodes() {
+            if let Reach::Lost(since) = view.reach {
+                let (node, seconds) = (view.sc.0, now.since(since).as_secs());
+                alarms.push(format!("node {node} is lost since {seconds} s, {} of its calls count on", view.calls));
+            }
+        }
+        let authority = central.authority();
+        for (id, scope) in authority.tree().iter() {
+            let (calls, limit) = (authority.ledger().used(id).get(Amount::Calls), authority.limits(id).calls);
+            if calls > limit {
+                alarms.push(format!("scope {}: {calls} calls, {} above the limit", scope.name, calls - limit));
+            } else if calls == limit {
+                alarms.push(format!("scope {}: all {limit} calls are up", scope.name));
+            }
+        }
+        alarms
     }
 
     fn denial(&self, now: Time, refused: &Refused) -> DenialRow {

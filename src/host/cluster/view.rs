@@ -47,6 +47,15 @@ pub struct LinkView {
     pub lost: u64,
     /// Syncs begun.
     pub syncs: u64,
+    /// Calls decided here because the central node has too much to do.
+    #[serde(default)]
+    pub busy: u64,
+    /// The last sync that came to its end: calls told, and how long it took, in microseconds.
+    #[serde(default)]
+    pub synced: u64,
+    /// See `synced`.
+    #[serde(default)]
+    pub sync_us: u64,
     /// How long decisions of the central node took, in microseconds: the middle one, and that of which one in a hundred took longer.
     pub p50_us: u64,
     /// See `p50_us`.
@@ -66,6 +75,12 @@ pub struct ClusterView {
     pub dry_run: bool,
     /// Calls that count.
     pub calls: usize,
+    /// How busy it is: 0 idle, to 3: it answers new requests that they are better decided without it.
+    #[serde(default)]
+    pub load: u8,
+    /// Requests it answered so.
+    #[serde(default)]
+    pub busy: u64,
     /// Requests granted, refused, and answered "learning".
     pub granted: u64,
     /// See `granted`.
@@ -86,8 +101,31 @@ pub struct ClusterView {
     pub nodes: Vec<NodeRow>,
     /// The latest refusals, newest first. Their endpoint is the node.
     pub denials: Vec<DenialRow>,
+    /// Who was refused most, the most first.
+    #[serde(default)]
+    pub offenders: Vec<OffenderRow>,
+    /// What is wrong now.
+    #[serde(default)]
+    pub alarms: Vec<String>,
     /// What happened last, newest first.
     pub events: Vec<EventLine>,
+}
+
+/// A gateway whose calls were refused.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct OffenderRow {
+    /// The gateway.
+    pub node: u32,
+    /// The peer, zone or trunk group of the calls.
+    pub scope: String,
+    /// Calls refused from the trunk.
+    pub refused_in: u64,
+    /// Calls refused towards it.
+    pub refused_out: u64,
+    /// The first one, and the last, in seconds before now.
+    pub first_s: u64,
+    /// See `first_s`.
+    pub last_s: u64,
 }
 
 /// Something that happened.
@@ -196,6 +234,7 @@ pub fn scopes(authority: &Authority) -> Vec<ScopeRow> {
             pool: scope.parent.and_then(|parent| tree.get(parent)).map(|pool| pool.name.clone()),
             refused: causes.filter(|(_, count)| *count > 0).collect(),
             peak: Some(tally.peak),
+            over: Some(tally.over),
             ..ScopeRow::of(&authority.ledger().used(id), &limits)
         }
     };

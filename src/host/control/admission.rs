@@ -62,6 +62,9 @@ pub struct ScopeRow {
     /// At the central node of a cluster: the most calls there were at a time.
     #[serde(default)]
     pub peak: Option<u32>,
+    /// At the central node of a cluster: the most calls there were above the limit.
+    #[serde(default)]
+    pub over: Option<u32>,
 }
 
 impl ScopeRow {

@@ -39,6 +39,8 @@ pub struct Tally {
     pub denied: [u64; Cause::ALL.len()],
     /// The most calls there were at a time.
     pub peak: u32,
+    /// The most calls there were above the limit: emergencies, head room, calls admitted without the authority, a limit that was lowered.
+    pub over: u32,
 }
 
 /// One scope's changing part.
@@ -267,6 +269,8 @@ impl Authority {
             let calls = self.ledger.used(scope).get(Amount::Calls);
             if let Some(state) = self.states.get_mut(usize::from(scope.0)) {
                 state.tally.peak = state.tally.peak.max(calls);
+                let limit = self.limits.get(usize::from(scope.0)).map_or(limits::UNLIMITED, |limits| limits.calls);
+                state.tally.over = state.tally.over.max(calls.saturating_sub(limit));
             }
         }
     }

@@ -14,11 +14,16 @@ pub const VERSION: u16 = 1;
 pub mod features {
     /// A gateway that keeps a copy of its calls at a standby.
     pub const COPY: u32 = 1;
+    /// A gateway that knows [`Answer::Busy`](super::Answer::Busy).
+    pub const BUSY: u32 = 1 << 2;
 }
 
 /// One of the central nodes that a gateway is configured with, by its place among them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Side(pub u8);
+
+/// The highest load a central node tells of.
+pub const LOAD_MAX: u8 = 3;
 
 /// What each message begins with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -101,6 +106,8 @@ pub enum ToCentral {
         fingerprint: u64,
         /// The highest epoch seen: a central node of a lower one must step back.
         highest_epoch: u64,
+        /// The cluster, as in the welcome, of the central node that had it; 0: not said.
+        cluster: u64,
         /// What the node can do beyond the first minor version: [`features`].
         features: u32,
         /// [`policy::fingerprint`](super::policy::fingerprint); 0: not said.
@@ -168,6 +175,8 @@ pub enum Refusal {
     Full,
     /// It does not lead, and the node has no use for a standby.
     NotLeader,
+    /// The node listens to a central node of another cluster, which has a higher epoch.
+    OtherCluster,
 }
 
 impl Refusal {
@@ -179,6 +188,7 @@ impl Refusal {
             Refusal::DuplicateId => "another node of this number is alive",
             Refusal::Full => "there is no room for another node",
             Refusal::NotLeader => "it is the standby",
+            Refusal::OtherCluster => "the other central node in cac.cs is of another cac.cluster: a pair has one name",
         }
     }
 }
@@ -192,6 +202,8 @@ pub enum Answer {
     Denied(Denial),
     /// The central node does not know yet what is up (R32).
     Learning,
+    /// The request waited too long at the central node for the answer to be of use: the rule of being alone decides at once (R38).
+    Busy,
 }
 
 /// To a gateway node.
@@ -207,6 +219,8 @@ pub enum ToNode {
         leads: bool,
         /// What it can do beyond the first minor version: [`features`].
         features: u32,
+        /// Tells clusters apart, by the name that both of a pair have; 0: not said.
+        cluster: u64,
     },
     /// The standby leads from now on, in this epoch; the session goes on in it (R42).
     Lead {
@@ -252,7 +266,10 @@ pub enum ToNode {
     /// These parts differ.
     Differ(Vec<u8>),
     /// The central authority is alive.
-    Heartbeat,
+    Heartbeat {
+        /// How busy it is: 0 idle, up to [`LOAD_MAX`], at which it should be asked nothing that can be decided without it (R38).
+        load: u8,
+    },
     /// An operator wants the node to tell all again (R47).
     Resync,
 }

@@ -6,18 +6,21 @@
 
 mod lead;
 mod nodes;
+mod offenders;
 
 use super::authority::{Authority, Verdict};
 use super::charge::{Class, Key, ScId};
 use super::floor;
 use super::ledger::{BUCKETS, Ccb, Digests, bucket_of};
 use super::limits::{Amounts, Cause, Denial, Limits};
-use super::message::{Answer, Framed, Header, Refusal, Report, Request, ToCentral, ToNode, Told, VERSION};
+use super::message::{Answer, Framed, Header, LOAD_MAX, Refusal, Report, Request, ToCentral, ToNode, Told, VERSION, features};
 use super::policy::{self, Policy};
 use super::scope::{ScopeId, Tree};
 use super::threshold::Crossing;
 use crate::proto::base::Time;
 use nodes::{Contact, Newcomer, Record, Said, Sync};
+use offenders::Offenders;
+pub use offenders::{Offender, Who};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -95,6 +98,8 @@ pub struct Settings {
     pub calls_max: usize,
     /// Chunks of a sync that may be on their way.
     pub credit: u32,
+    /// Tells its cluster from others; 0: not said.
+    pub cluster: u64,
 }
 
 impl Settings {
@@ -110,6 +115,7 @@ impl Settings {
             nodes_max: 1024,
             calls_max: 4_000_000,
             credit: 16,
+            cluster: 0,
         }
     }
 }
@@ -196,6 +202,8 @@ pub struct Counts {
     pub denied: u64,
     /// Requests answered "learning".
     pub learning: u64,
+    /// Requests answered "busy".
+    pub busy: u64,
     /// Calls told of that were admitted without this node.
     pub facts: u64,
     /// Messages of an old session, or older than the last one, or from a connection without a session.
@@ -220,6 +228,8 @@ pub struct Central {
     /// What limits would refuse is counted and granted all the same.
     dry_run: bool,
     denials: VecDeque<Refused>,
+    offenders: Offenders,
+    load: u8,
     counts: Counts,
     actions: VecDeque<Action>,
 }
@@ -239,6 +249,8 @@ impl Central {
             drained: BTreeSet::new(),
             dry_run: false,
             denials: VecDeque::new(),
+            offenders: Offenders::default(),
+            load: 0,
             counts: Counts::default(),
             actions: VecDeque::new(),
             authority,
@@ -286,6 +298,21 @@ impl Central {
     /// The last refusals, oldest first (R46).
     pub fn denials(&self) -> impl DoubleEndedIterator<Item = &Refused> {
         self.denials.iter()
+    }
+
+    /// Who was refused most, the most first (R46).
+    pub fn offenders(&self) -> Vec<(Who, Offender)> {
+        self.offenders.most()
+    }
+
+    /// How busy it is, as heartbeats tell: at [`LOAD_MAX`] it answers new requests that they are better decided without it (R38).
+    pub fn set_load(&mut self, load: u8) {
+        self.load = load.min(LOAD_MAX);
+    }
+
+    /// See [`Central::set_load`].
+    pub fn load(&self) -> u8 {
+        self.load
     }
 
     /// Whether limits only count what they would refuse (R47).
@@ -364,9 +391,9 @@ impl Central {
     fn received(&mut self, now: Time, link: LinkId, framed: Framed<ToCentral>) {
         let Some(&sc) = self.links.get(&link) else { return self.counts.stale += 1 };
         let Framed { header, message } = framed;
-        if let ToCentral::Hello { version, attempt, fingerprint, highest_epoch, features, rules } = message {
-            let newcomer = Newcomer { link, incarnation: header.incarnation, attempt, until: now };
-            return self.hello(now, sc, newcomer, Said { version, fingerprint, highest_epoch, features, rules });
+        if let ToCentral::Hello { version, attempt, fingerprint, highest_epoch, features, rules, cluster } = message {
+            let newcomer = Newcomer { link, incarnation: header.incarnation, attempt, until: now, features };
+            return self.hello(now, sc, newcomer, Said { version, fingerprint, highest_epoch, features, rules, cluster });
         }
         let epoch = self.settings.epoch;
         let session = match self.nodes.get_mut(&sc).map(|node| &mut node.contact) {
@@ -391,7 +418,7 @@ impl Central {
             ToCentral::SyncEnd { generation, chunks } => self.sync_end(sc, generation, chunks),
             ToCentral::Compare(digests) => self.compare(sc, &digests),
             ToCentral::Bucket { bucket, calls, asked } => self.mend(now, sc, bucket, &calls, &asked),
-            ToCentral::Heartbeat => self.send(sc, ToNode::Heartbeat),
+            ToCentral::Heartbeat => self.send(sc, ToNode::Heartbeat { load: self.load }),
             ToCentral::Goodbye => self.forget(now, sc),
         }
     }
@@ -420,6 +447,9 @@ impl Central {
         let answer = if self.drained.contains(&sc) && charge.class != Class::Emergency && !is_change && !known {
             let scope = charge.scopes().next().unwrap_or(ScopeId::NONE);
             self.denied(now, sc, &request, Denial { scope, cause: Cause::Drained, used: 0, limit: 0 })
+        } else if self.load >= LOAD_MAX && charge.class != Class::Emergency && (is_change || !known) {
+            self.counts.busy += 1;
+            self.busy(sc)
         } else if self.learning.is_some() && charge.class != Class::Emergency && (is_change || !known) {
             self.counts.learning += 1;
             Answer::Learning
@@ -444,8 +474,17 @@ impl Central {
         self.send(sc, ToNode::Reply { handle, guid, leg, answer });
     }
 
+    /// "Busy", in the words that the node knows.
+    fn busy(&self, sc: ScId) -> Answer {
+        match self.nodes.get(&sc).map(|node| &node.contact) {
+            Some(Contact::Up(session)) if session.features & features::BUSY == 0 => Answer::Learning,
+            _ => Answer::Busy,
+        }
+    }
+
     fn denied(&mut self, now: Time, sc: ScId, request: &Request, denial: Denial) -> Answer {
         self.counts.denied += 1;
+        self.offenders.refused(now, self.authority.tree(), sc, &request.charge);
         if self.denials.len() >= DENIALS_MAX {
             self.denials.pop_front();
         }

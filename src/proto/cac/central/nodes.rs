@@ -35,6 +35,7 @@ pub(super) struct Session {
     pub heard_at: Time,
     /// The last report that counted.
     pub reports: u64,
+    pub features: u32,
     pub sync: Option<Sync>,
     synced: bool,
 }
@@ -54,6 +55,7 @@ pub(super) struct Newcomer {
     pub incarnation: u32,
     pub attempt: u32,
     pub until: Time,
+    pub features: u32,
 }
 
 /// What a hello says of its node.
@@ -64,6 +66,7 @@ pub(super) struct Said {
     pub highest_epoch: u64,
     pub features: u32,
     pub rules: u64,
+    pub cluster: u64,
 }
 
 impl Record {
@@ -99,7 +102,9 @@ impl Central {
     /// A node wants a session.
     pub(super) fn hello(&mut self, now: Time, sc: ScId, newcomer: Newcomer, said: Said) {
         let Said { version, fingerprint, highest_epoch, rules, .. } = said;
-        if self.leads() && highest_epoch > self.settings.epoch {
+        // Another cluster's epochs say nothing about this one: to step back before them would depose both in turn for ever.
+        let is_other = said.cluster != 0 && said.cluster != self.settings.cluster && highest_epoch > self.settings.epoch;
+        if self.leads() && highest_epoch > self.settings.epoch && !is_other {
             self.note(Note::HigherEpoch(highest_epoch));
         }
         let why = if version.abs_diff(VERSION) > 1 {
@@ -108,6 +113,8 @@ impl Central {
             Some(Refusal::NotLeader)
         } else if fingerprint != self.authority.tree().fingerprint() {
             Some(Refusal::Configuration)
+        } else if is_other {
+            Some(Refusal::OtherCluster)
         } else if !self.nodes.contains_key(&sc) && self.nodes.len() >= self.settings.nodes_max {
             Some(Refusal::Full)
         } else {
@@ -133,7 +140,7 @@ impl Central {
                 if let Some(old) = node.newcomer.replace(Newcomer { until, ..newcomer }) {
                     self.refuse(sc, &old, Refusal::DuplicateId);
                 }
-                self.send(sc, ToNode::Heartbeat);
+                self.send(sc, ToNode::Heartbeat { load: self.load });
             }
             _ => self.welcome(now, sc, newcomer),
         }
@@ -151,6 +158,7 @@ impl Central {
             sent: 0,
             heard_at: now,
             reports: 0,
+            features: newcomer.features,
             sync: None,
             synced: false,
         };
@@ -162,9 +170,9 @@ impl Central {
             self.actions.push_back(Action::Close(old.link));
         }
         self.note(Note::Joined(sc));
-        let credit = self.settings.credit;
+        let (credit, cluster) = (self.settings.credit, self.settings.cluster);
         let leads = self.leads();
-        self.send(sc, ToNode::Welcome { attempt: newcomer.attempt, credit, leads, features: features::COPY });
+        self.send(sc, ToNode::Welcome { attempt: newcomer.attempt, credit, leads, features: features::COPY, cluster });
     }
 
     fn refuse(&mut self, sc: ScId, newcomer: &Newcomer, why: Refusal) {

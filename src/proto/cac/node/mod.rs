@@ -71,7 +71,7 @@ impl Settings {
             calls_max: 1_000_000,
             nodes: 0,
             centrals: 1,
-            features: features::COPY,
+            features: features::COPY | features::BUSY,
         }
     }
 }
@@ -140,6 +140,8 @@ pub enum Note {
     Refused(Side, Refusal),
     /// Something would not fit, and the session was ended for it (R38).
     Overflow(Side),
+    /// It says it leads in the epoch of another one, or of another cluster than that: it is not listened to.
+    OtherLeader(Side),
     /// Both ends did not have the same calls in so many parts.
     Mended(Side, u32),
 }
@@ -157,12 +159,16 @@ pub struct Counts {
     pub refused: u64,
     /// Requests not answered in time.
     pub overdue: u64,
+    /// Calls decided here because the central node has too much to do.
+    pub busy: u64,
     /// Answers to requests that were given up.
     pub late: u64,
     /// Messages of an old session, or older than the last one.
     pub stale: u64,
     /// Syncs begun.
     pub syncs: u64,
+    /// The last sync that came to its end: calls told, and how long it took.
+    pub synced: (u64, Duration),
 }
 
 /// A gateway node.
@@ -178,7 +184,8 @@ pub struct Node {
     requests: Requests,
     /// One for each central node, by [`Side`].
     links: Vec<Link>,
-    highest_epoch: u64,
+    /// The highest epoch seen, who had it, and its cluster.
+    highest: (u64, Side, u64),
     counts: Counts,
     actions: VecDeque<Action>,
 }
@@ -192,7 +199,7 @@ impl Node {
             held: vec![Amounts::ZERO; tree.len()],
             requests: Requests::new(settings.requests_max),
             links: (0..settings.centrals.max(1)).map(|_| Link::down(now, settings.reports_max)).collect(),
-            highest_epoch: 0,
+            highest: (0, Side(0), 0),
             counts: Counts::default(),
             actions: VecDeque::new(),
             calls,
@@ -226,7 +233,7 @@ impl Node {
 
     /// Whether there is a session with one that leads, and the highest epoch seen.
     pub fn contact(&self) -> (bool, u64) {
-        (self.has_leader(), self.highest_epoch)
+        (self.has_leader(), self.highest.0)
     }
 
     /// Whether the standby has all calls of this node.

@@ -133,6 +133,10 @@ impl Node {
         if !self.has_leader() {
             return self.decide_alone(now, guid, leg, charge, Admission::Disconnected);
         }
+        if self.leader_is_busy() {
+            self.counts.busy += 1;
+            return self.decide_alone(now, guid, leg, charge, Admission::Deadline);
+        }
         let waiting = Waiting { guid, leg, charge, state: State::New, due: now + self.settings.decide_within };
         match self.requests.insert(waiting) {
             Some(handle) => self.ask_leader(ToCentral::Ask(Request { handle, guid, leg, charge })),
@@ -221,6 +225,10 @@ impl Node {
                 self.actions.push_back(Action::Decided(guid, leg, Decision::Refused(denial)));
             }
             (State::New, Answer::Learning) => self.decide_alone(now, guid, leg, waiting.charge, Admission::Learning),
+            (State::New, Answer::Busy) => {
+                self.counts.busy += 1;
+                self.decide_alone(now, guid, leg, waiting.charge, Admission::Deadline);
+            }
             (State::Change, Answer::Granted) => {
                 self.change_applied(now, guid, leg, waiting.charge);
                 self.copy(now, guid, leg);
@@ -228,7 +236,7 @@ impl Node {
             (State::Change, Answer::Denied(denial)) => {
                 self.actions.push_back(Action::Changed(guid, leg, Decision::Refused(denial)));
             }
-            (State::Change, Answer::Learning) => {
+            (State::Change, Answer::Learning | Answer::Busy) => {
                 let decision = self.alone_change(guid, leg, &waiting.charge, false);
                 self.change_decided(now, guid, leg, waiting.charge, decision);
             }

@@ -5,7 +5,7 @@
 
 use super::super::charge::Key;
 use super::super::ledger::bucket_of;
-use super::super::message::{Framed, Header, Report, Side, ToCentral, ToNode, Told, VERSION};
+use super::super::message::{Framed, Header, LOAD_MAX, Report, Side, ToCentral, ToNode, Told, VERSION};
 use super::super::policy;
 use super::reports::Reports;
 use super::{Action, Node, Note};
@@ -39,6 +39,17 @@ pub(super) struct Session {
     compare_at: Time,
     sync: Option<Sync>,
     generation: u32,
+    cluster: u64,
+    /// How busy the other end says it is.
+    load: u8,
+}
+
+/// What a welcome says.
+#[derive(Clone, Copy, Debug)]
+struct Greeting {
+    credit: u32,
+    leads: bool,
+    cluster: u64,
 }
 
 /// A sync under way.
@@ -50,6 +61,8 @@ struct Sync {
     credit: u32,
     ended: bool,
     patience: Time,
+    began: Time,
+    calls: u64,
 }
 
 #[derive(Debug)]
@@ -87,6 +100,11 @@ impl Link {
         matches!(&self.state, State::Up(session) if session.leads)
     }
 
+    /// Whether the other end has so much to do that it is not asked.
+    pub fn is_busy(&self) -> bool {
+        matches!(&self.state, State::Up(session) if session.load >= LOAD_MAX)
+    }
+
     pub fn is_in_sync(&self) -> bool {
         matches!(&self.state, State::Up(session) if session.sync.is_none() && session.proved)
     }
@@ -115,6 +133,11 @@ impl Node {
 
     pub(super) fn has_leader(&self) -> bool {
         self.leader().is_some()
+    }
+
+    /// Whether the central node that decides has too much to do.
+    pub(super) fn leader_is_busy(&self) -> bool {
+        self.leader().and_then(|side| self.links.get(side)).is_some_and(Link::is_busy)
     }
 
     pub(super) fn ask_leader(&mut self, message: ToCentral) {
@@ -155,14 +178,14 @@ impl Node {
     }
 
     pub(super) fn link_up(&mut self, now: Time, side: usize) {
-        let highest_epoch = self.highest_epoch;
+        let (highest_epoch, _, cluster) = self.highest;
         let Some(link) = self.links.get_mut(side).filter(|link| matches!(link.state, State::Connecting(_))) else { return };
         link.attempts = link.attempts.wrapping_add(1);
         link.state = State::Hello(now + PATIENCE);
         let attempt = link.attempts;
         let (fingerprint, features) = (self.tree.fingerprint(), self.settings.features);
         let rules = policy::fingerprint(&self.policies, self.calls.all_limits(), self.settings.nodes);
-        self.send(side, ToCentral::Hello { version: VERSION, attempt, fingerprint, highest_epoch, features, rules });
+        self.send(side, ToCentral::Hello { version: VERSION, attempt, fingerprint, highest_epoch, features, rules, cluster });
     }
 
     /// The connection, or the session over it, is gone. If that one decided, the node decides alone from now on (R13, R14).
@@ -199,9 +222,8 @@ impl Node {
         let Some(link) = self.links.get_mut(side) else { return };
         let attempts = link.attempts;
         match (&mut link.state, &message) {
-            (State::Hello(_), ToNode::Welcome { attempt, credit, leads, .. }) if *attempt == attempts => {
-                let (credit, leads) = (*credit, *leads);
-                return self.welcomed(now, side, header, credit, leads);
+            (State::Hello(_), &ToNode::Welcome { attempt, credit, leads, cluster, .. }) if attempt == attempts => {
+                return self.welcomed(now, side, header, Greeting { credit, leads, cluster });
             }
             (State::Hello(_), ToNode::Refused { attempt, why }) if *attempt == attempts => {
                 link.failures = link.failures.max(6);
@@ -234,7 +256,11 @@ impl Node {
             }
             ToNode::SyncResult { generation, ok } => self.sync_over(now, side, generation, ok),
             ToNode::Differ(buckets) => self.differ(side, &buckets),
-            ToNode::Heartbeat => {}
+            ToNode::Heartbeat { load } => {
+                if let Some(session) = self.session(side) {
+                    session.load = load;
+                }
+            }
             ToNode::Resync => {
                 if self.session(side).is_some_and(|session| session.sync.is_none()) {
                     self.sync_begin(now, side, RESYNC_CREDIT);
@@ -246,8 +272,9 @@ impl Node {
     }
 
     /// A session begins (R11); one that leads in an epoch below the highest seen is none (I9).
-    fn welcomed(&mut self, now: Time, side: usize, header: Header, credit: u32, leads: bool) {
-        if leads && !self.obey(now, side, header.epoch) {
+    fn welcomed(&mut self, now: Time, side: usize, header: Header, greeting: Greeting) {
+        let Greeting { credit, leads, cluster } = greeting;
+        if leads && !self.obey(now, side, header.epoch, cluster) {
             return;
         }
         let (heartbeat_at, compare_at) = (now + self.settings.heartbeat, now + self.settings.compare_every);
@@ -266,6 +293,8 @@ impl Node {
             compare_at,
             sync: None,
             generation: 0,
+            cluster,
+            load: 0,
         });
         let side_name = Side(side as u8);
         self.note(if leads { Note::Connected(side_name, header.epoch) } else { Note::Copying(side_name) });
@@ -273,13 +302,19 @@ impl Node {
     }
 
     /// Whether the central node of this epoch is listened to: no other of a higher one was heard of. Whoever led before leads no more.
-    fn obey(&mut self, now: Time, side: usize, epoch: u64) -> bool {
-        if epoch < self.highest_epoch {
+    fn obey(&mut self, now: Time, side: usize, epoch: u64, cluster: u64) -> bool {
+        let name = Side(side as u8);
+        let (highest, who, its_cluster) = self.highest;
+        // One epoch has one leader (I9): whatever gave it to two, the first is listened to.
+        if epoch < highest || epoch == highest && who != name {
             self.counts.stale += 1;
+            if epoch == highest || cluster != its_cluster {
+                self.note(Note::OtherLeader(name));
+            }
             self.give_up(now, side);
             return false;
         }
-        self.highest_epoch = epoch;
+        self.highest = (epoch, name, cluster);
         if let Some(deposed) = self.leader().filter(|&leader| leader != side) {
             self.give_up(now, deposed);
         }
@@ -288,7 +323,8 @@ impl Node {
 
     /// The standby leads from now on: it has a copy, which both ends compare, and only what differs is told anew (R42).
     fn led(&mut self, now: Time, side: usize, epoch: u64) {
-        if !self.obey(now, side, epoch) {
+        let Some(cluster) = self.session(side).map(|session| session.cluster) else { return };
+        if !self.obey(now, side, epoch, cluster) {
             return;
         }
         let Some(session) = self.session(side) else { return };
@@ -328,7 +364,7 @@ impl Node {
         let Some(session) = self.session(side) else { return };
         session.generation += 1;
         let generation = session.generation;
-        session.sync = Some(Sync { cursor: None, chunks: 0, credit, ended: false, patience: now + PATIENCE });
+        session.sync = Some(Sync { cursor: None, chunks: 0, credit, ended: false, patience: now + PATIENCE, began: now, calls: 0 });
         self.counts.syncs += 1;
         self.send(side, ToCentral::SyncBegin { generation });
         self.sync_on(side);
@@ -355,6 +391,7 @@ impl Node {
             };
             sync.cursor = Some(Key { sc, guid: last.guid, leg: last.leg });
             sync.chunks += 1;
+            sync.calls += calls.len() as u64;
             self.send(side, ToCentral::SyncChunk { generation, index, calls });
         }
     }
@@ -365,8 +402,10 @@ impl Node {
             return;
         }
         let Some(sync) = &session.sync else { return };
-        let credit = sync.credit.max(1);
+        let (credit, synced) = (sync.credit.max(1), (sync.calls, now.since(sync.began)));
         if ok {
+            self.counts.synced = synced;
+            let Some(session) = self.session(side) else { return };
             (session.sync, session.proved) = (None, true);
             self.note(Note::InSync(Side(side as u8)));
         } else {

@@ -3,7 +3,7 @@
 use super::super::charge::{Charge, Class, Direction, Guid, Leg};
 use super::super::ledger::{Admission, BUCKETS, Digest, Digests};
 use super::super::limits::{Cause, Denial};
-use super::super::message::{Answer, Handle, Refusal, Report, Request, ToCentral, ToNode, Told};
+use super::super::message::{Answer, Handle, LOAD_MAX, Refusal, Report, Request, ToCentral, ToNode, Told};
 use super::super::scope::ScopeId;
 use super::{CALLS_MAX, Wire, WireError, append, read};
 
@@ -54,6 +54,8 @@ struct Hello {
     features: u32,
     #[prost(fixed64, tag = "6")]
     rules: u64,
+    #[prost(fixed64, tag = "7")]
+    cluster: u64,
 }
 
 /// FACT and RELEASE.
@@ -99,7 +101,14 @@ struct Lead {
     epoch: u64,
 }
 
-/// A heartbeat, or a word that says all: RESYNC, GOODBYE.
+/// The heartbeat of a central node.
+#[derive(Clone, PartialEq, prost::Message)]
+struct Heartbeat {
+    #[prost(uint32, tag = "1")]
+    load: u32,
+}
+
+/// The heartbeat of a gateway, or a word that says all: RESYNC, GOODBYE.
 #[derive(Clone, PartialEq, prost::Message)]
 struct Nothing {}
 
@@ -110,7 +119,7 @@ struct Greeting {
     attempt: u32,
     #[prost(uint32, tag = "2")]
     credit: u32,
-    /// 1 version, 2 configuration, 3 duplicate id, 4 full, 5 not the leader.
+    /// 1 version, 2 configuration, 3 duplicate id, 4 full, 5 not the leader, 6 another cluster.
     #[prost(uint32, tag = "3")]
     why: u32,
     /// Since minor version 1: it keeps a copy, and decides nothing.
@@ -118,13 +127,15 @@ struct Greeting {
     standby: bool,
     #[prost(uint32, tag = "5")]
     features: u32,
+    #[prost(fixed64, tag = "6")]
+    cluster: u64,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
 struct Reply {
     #[prost(message, optional, tag = "1")]
     call: Option<Call>,
-    /// 1 granted, 2 denied, 3 learning.
+    /// 1 granted, 2 denied, 3 learning, 4 busy.
     #[prost(uint32, tag = "2")]
     answer: u32,
     /// Of a denial: the scope plus 1, as the place 0 is one; [`Cause`] plus 1.
@@ -187,7 +198,8 @@ const DIRECTIONS: [Direction; 2] = [Direction::Inbound, Direction::Outbound];
 const CLASSES: [Class; 3] = [Class::Normal, Class::Priority, Class::Emergency];
 const ADMISSIONS: [Admission; 5] =
     [Admission::Granted, Admission::Disconnected, Admission::Learning, Admission::Deadline, Admission::Emergency];
-const REFUSALS: [Refusal; 5] = [Refusal::Version, Refusal::Configuration, Refusal::DuplicateId, Refusal::Full, Refusal::NotLeader];
+const REFUSALS: [Refusal; 6] =
+    [Refusal::Version, Refusal::Configuration, Refusal::DuplicateId, Refusal::Full, Refusal::NotLeader, Refusal::OtherCluster];
 
 fn number_of<T: PartialEq>(all: &[T], value: &T) -> u32 {
     all.iter().position(|known| known == value).map_or(0, |place| place as u32 + 1)
@@ -267,8 +279,9 @@ fn bucket(number: u32) -> Result<u8, WireError> {
 impl Wire for ToCentral {
     fn put(&self, out: &mut Vec<u8>) -> u16 {
         match self {
-            &ToCentral::Hello { version, attempt, fingerprint, highest_epoch, features, rules } => {
-                append(&Hello { version: u32::from(version), attempt, fingerprint, highest_epoch, features, rules }, out);
+            &ToCentral::Hello { version, attempt, fingerprint, highest_epoch, features, rules, cluster } => {
+                let version = u32::from(version);
+                append(&Hello { version, attempt, fingerprint, highest_epoch, features, rules, cluster }, out);
                 kind::HELLO
             }
             ToCentral::Ask(request) => {
@@ -326,9 +339,9 @@ impl Wire for ToCentral {
         let part = || read::<Part>(body);
         Ok(match kind {
             kind::HELLO => {
-                let Hello { version, attempt, fingerprint, highest_epoch, features, rules } = read(body)?;
+                let Hello { version, attempt, fingerprint, highest_epoch, features, rules, cluster } = read(body)?;
                 let version = u16::try_from(version).unwrap_or(u16::MAX);
-                ToCentral::Hello { version, attempt, fingerprint, highest_epoch, features, rules }
+                ToCentral::Hello { version, attempt, fingerprint, highest_epoch, features, rules, cluster }
             }
             kind::IP_LOOKUP | kind::ALLOCATE => {
                 let request = read::<Call>(body)?.to_request()?;
@@ -379,8 +392,8 @@ impl Wire for ToCentral {
 impl Wire for ToNode {
     fn put(&self, out: &mut Vec<u8>) -> u16 {
         match self {
-            &ToNode::Welcome { attempt, credit, leads, features } => {
-                append(&Greeting { attempt, credit, standby: !leads, features, ..Greeting::default() }, out);
+            &ToNode::Welcome { attempt, credit, leads, features, cluster } => {
+                append(&Greeting { attempt, credit, standby: !leads, features, cluster, ..Greeting::default() }, out);
                 kind::WELCOME
             }
             ToNode::Refused { attempt, why } => {
@@ -401,6 +414,7 @@ impl Wire for ToNode {
                         ..reply
                     },
                     Answer::Learning => Reply { answer: 3, ..reply },
+                    Answer::Busy => Reply { answer: 4, ..reply },
                 };
                 append(&reply, out);
                 kind::REPLY
@@ -421,8 +435,8 @@ impl Wire for ToNode {
                 append(&Differ { buckets: buckets.iter().map(|&bucket| u32::from(bucket)).collect() }, out);
                 kind::DIFFER
             }
-            ToNode::Heartbeat => {
-                append(&Nothing {}, out);
+            &ToNode::Heartbeat { load } => {
+                append(&Heartbeat { load: load.into() }, out);
                 kind::HEARTBEAT
             }
             ToNode::Resync => {
@@ -444,8 +458,8 @@ impl Wire for ToNode {
         let part = || read::<Part>(body);
         Ok(match kind {
             kind::WELCOME => {
-                let Greeting { attempt, credit, standby, features, .. } = read(body)?;
-                ToNode::Welcome { attempt, credit, leads: !standby, features }
+                let Greeting { attempt, credit, standby, features, cluster, .. } = read(body)?;
+                ToNode::Welcome { attempt, credit, leads: !standby, features, cluster }
             }
             kind::REFUSED => {
                 let Greeting { attempt, why, .. } = read(body)?;
@@ -462,7 +476,7 @@ impl Wire for ToNode {
                 }
                 ToNode::Differ(buckets.into_iter().map(bucket).collect::<Result<_, _>>()?)
             }
-            kind::HEARTBEAT => ToNode::Heartbeat,
+            kind::HEARTBEAT => read(body).map(|Heartbeat { load }| ToNode::Heartbeat { load: load.min(LOAD_MAX.into()) as u8 })?,
             kind::RESYNC => ToNode::Resync,
             kind::LEAD => read(body).map(|Lead { epoch }| ToNode::Lead { epoch })?,
             kind::GOODBYE => ToNode::Goodbye,
@@ -483,6 +497,7 @@ fn reply(reply: &Reply) -> Result<ToNode, WireError> {
             Answer::Denied(Denial { scope: ScopeId(scope), cause, used: reply.used, limit: reply.limit })
         }
         3 => Answer::Learning,
+        4 => Answer::Busy,
         _ => return Err(WireError::Body),
     };
     Ok(ToNode::Reply { handle: call.handle(), guid, leg, answer })

@@ -30,7 +30,7 @@ fn all_to_central() -> Vec<ToCentral> {
     let mut digests = Box::new([Digest::default(); BUCKETS]);
     digests[255] = Digest { count: 1, sum: u64::MAX };
     vec![
-        ToCentral::Hello { version: 1, attempt: 2, fingerprint: 3, highest_epoch: 4, features: 1, rules: 5 },
+        ToCentral::Hello { version: 1, attempt: 2, fingerprint: 3, highest_epoch: 4, features: 1, rules: 5, cluster: 6 },
         ToCentral::Ask(request),
         ToCentral::Ask(Request { leg: Leg::Ingress, ..request }),
         ToCentral::Modify(request),
@@ -51,20 +51,23 @@ fn all_to_node() -> Vec<ToNode> {
     let reply = |answer| ToNode::Reply { handle: Handle { slot: 1, generation: 2 }, guid, leg, answer };
     let denial = |cause| reply(Answer::Denied(Denial { scope: ScopeId(0), cause, used: 10, limit: 10 }));
     let mut all = vec![
-        ToNode::Welcome { attempt: 1, credit: 16, leads: false, features: 1 },
+        ToNode::Welcome { attempt: 1, credit: 16, leads: false, features: 1, cluster: 7 },
         reply(Answer::Granted),
         reply(Answer::Learning),
+        reply(Answer::Busy),
         ToNode::ReportAck(9),
         ToNode::SyncCredit { generation: 1, chunks: 17 },
         ToNode::SyncResult { generation: 1, ok: true },
         ToNode::Differ(vec![0, 255]),
-        ToNode::Heartbeat,
+        ToNode::Heartbeat { load: 0 },
+        ToNode::Heartbeat { load: 3 },
         ToNode::Resync,
         ToNode::Lead { epoch: 1 << 40 },
         ToNode::Goodbye,
     ];
     all.extend(Cause::ALL.map(denial));
-    let refusals = [Refusal::Version, Refusal::Configuration, Refusal::DuplicateId, Refusal::Full, Refusal::NotLeader];
+    let refusals =
+        [Refusal::Version, Refusal::Configuration, Refusal::DuplicateId, Refusal::Full, Refusal::NotLeader, Refusal::OtherCluster];
     all.extend(refusals.map(|why| ToNode::Refused { attempt: 1, why }));
     all
 }
@@ -107,9 +110,9 @@ fn the_octets_of_version_one_are_read_for_ever() {
         bytes
     };
     let hello = old(1, &[0x08, 1, 0x10, 2, 0x19, 3, 0, 0, 0, 0, 0, 0, 0, 0x20, 4]);
-    let read = ToCentral::Hello { version: 1, attempt: 2, fingerprint: 3, highest_epoch: 4, features: 0, rules: 0 };
+    let read = ToCentral::Hello { version: 1, attempt: 2, fingerprint: 3, highest_epoch: 4, features: 0, rules: 0, cluster: 0 };
     assert_eq!(get_to_central(&hello).map(|framed| framed.message), Ok(read));
-    let read = ToNode::Welcome { attempt: 1, credit: 16, leads: true, features: 0 };
+    let read = ToNode::Welcome { attempt: 1, credit: 16, leads: true, features: 0, cluster: 0 };
     assert_eq!(get_to_node(&old(2, &[0x08, 1, 0x10, 16])).map(|framed| framed.message), Ok(read));
 }
 

@@ -2,10 +2,12 @@
 //! cut, with nodes that die, come back and stand still. What must always hold is checked after each step; when all is well again for
 //! some seconds, both ends must agree about every call (I1 to I16).
 
+mod busy;
 mod pair;
 mod random;
 mod scripts;
 mod store;
+mod versions;
 
 use super::central::{self, Central, LinkId};
 use super::charge::{Charge, Class, Direction, Guid, Key, Leg, ScId};
@@ -101,6 +103,10 @@ struct World {
     compares: bool,
     /// Whether the sum of normal calls may not pass the limit now (I4).
     strict: bool,
+    /// The names of the clusters that the central nodes are of.
+    clusters: [u64; 2],
+    /// So many of the gateways speak the first minor version.
+    old: usize,
     notes: Vec<central::Note>,
     decided: BTreeMap<&'static str, u64>,
 }
@@ -118,6 +124,11 @@ impl World {
 
     /// The same with so many central nodes.
     fn of(seed: u64, count: usize, centrals: usize, limit: u32, policy: Policy, compares: bool) -> World {
+        World::mixed(seed, 0, (count, centrals), limit, policy, compares)
+    }
+
+    /// The same with so many gateways of the first minor version among them.
+    fn mixed(seed: u64, old: usize, (count, centrals): (usize, usize), limit: u32, policy: Policy, compares: bool) -> World {
         let scopes = vec![
             Scope::new(Kind::Pool, "carrier"),
             Scope::new(Kind::TrunkGroup, "north").under(POOL),
@@ -153,6 +164,8 @@ impl World {
             calls_last: Duration::from_secs(2),
             emergencies: 0,
             compares,
+            clusters: [7; 2],
+            old,
             strict: policy == Policy::HoldLast || policy == Policy::Closed,
             notes: Vec::new(),
             decided: BTreeMap::new(),
@@ -192,6 +205,7 @@ impl World {
         self.epoch += 1;
         let expected = (0..self.gateways.len()).map(World::sc).collect();
         let settings = central::Settings::new(if is_pair { 0 } else { self.epoch }, expected);
+        let settings = central::Settings { cluster: self.clusters[side], ..settings };
         let policies = vec![self.policy; self.tree.len()];
         let machine = Central::new(self.now, settings, self.tree.clone(), self.limits.clone(), policies);
         let office = &mut self.offices[side];
@@ -219,6 +233,9 @@ impl World {
         settings.nodes = self.gateways.len() as u32;
         settings.centrals = self.offices.len() as u8;
         settings.reports_max = REPORTS_MAX;
+        if place < self.old {
+            settings.features = 0;
+        }
         if !self.compares {
             settings.compare_every = Duration::from_secs(86_400);
         }
@@ -269,6 +286,7 @@ impl World {
     /// A message, as the weather is, by way of its octets.
     fn mail(&mut self, place: usize, side: usize, packet: Packet) {
         let mut octets = Vec::new();
+        let packet = if place < self.old { versions::aged(packet) } else { packet };
         let packet = match packet {
             Packet::ToCentral(place, side, link, framed) => {
                 wire::put_to_central(&framed, &mut octets);

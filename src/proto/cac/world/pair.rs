@@ -165,14 +165,59 @@ fn a_leader_that_resigns_is_followed_at_once() {
     world.settle();
 }
 
+/// Two central nodes in the `cs` of a gateway that are no pair, because their `cac.cluster` differ: both lead, and gateways listen to the
+/// higher epoch; the other one says why nobody listens to it, and they do not depose each other in turn.
+#[test]
+fn two_clusters_in_one_list_do_not_depose_each_other() {
+    for seed in 0..4 {
+        let mut world = World::pair(seed, 2, 10, Policy::Closed);
+        (0..2).for_each(|side| world.kill_office(side));
+        (world.clusters, world.store.gives) = ([7, 8], store::Gives::Each);
+        world.notes.clear();
+        (0..2).for_each(|side| world.start_office(side));
+        world.run(30 * SECOND);
+        let count = |wanted: fn(&Note) -> bool| world.notes.iter().filter(|note| wanted(note)).count();
+        assert_eq!(count(|note| matches!(note, Note::Leads(..))), 2, "seed {seed}: {:?}", world.notes);
+        assert_eq!(count(|note| matches!(note, Note::SteppedDown | Note::HigherEpoch(_))), 0, "seed {seed}");
+        assert!(count(|note| matches!(note, Note::Refused(_, super::super::message::Refusal::OtherCluster))) >= 2);
+        (0..2).for_each(|place| world.stay(place, 6));
+        assert_eq!((world.live(), world.used(world.place())), (10, 10), "seed {seed}");
+    }
+}
+
+/// I9: a store that gives the lease to both in the same revision: gateways listen to the one they listened to first, and no place is
+/// given twice.
+#[test]
+fn of_two_leaders_in_one_epoch_the_first_is_listened_to() {
+    for seed in 0..4 {
+        let mut world = World::pair(seed, 3, 10, Policy::Closed);
+        let leader = world.place();
+        world.store.gives = store::Gives::Same;
+        world.run(5 * SECOND);
+        let leads = |side: usize| world.offices[side].machine.as_ref().is_some_and(Central::leads);
+        assert!(leads(leader) && leads(1 - leader), "seed {seed}");
+        (0..3).for_each(|place| world.stay(place, 6));
+        assert_eq!((world.live(), world.used(leader)), (10, 10), "seed {seed}");
+        let other = world.offices[1 - leader].machine.as_ref().expect("a central node");
+        assert_eq!(other.counts().granted, 0, "seed {seed}");
+    }
+}
+
 /// R43: a gateway of the first minor version takes no part in copies: it is sent away by the standby, and goes to the one that leads.
 #[test]
 fn a_gateway_without_copies_is_sent_away_by_the_standby() {
     let mut world = World::pair(6, 1, 10, Policy::Open);
     let standby = 1 - world.place();
     let link = LinkId(900);
-    let message =
-        ToCentral::Hello { version: 1, attempt: 1, fingerprint: world.tree.fingerprint(), highest_epoch: 0, features: 0, rules: 0 };
+    let message = ToCentral::Hello {
+        version: 1,
+        attempt: 1,
+        fingerprint: world.tree.fingerprint(),
+        highest_epoch: 0,
+        features: 0,
+        rules: 0,
+        cluster: 0,
+    };
     world.step_central(standby, central::Event::LinkUp(link, ScId(50)));
     world.step_central(standby, central::Event::Received(link, Framed { header: Default::default(), message }));
     assert_eq!(world.notes.last(), Some(&Note::Refused(ScId(50), super::super::message::Refusal::NotLeader)));

@@ -19,6 +19,8 @@ enum Fault {
     CentralRestartInSync,
     CentralGone,
     CentralPause,
+    /// It has too much to do.
+    CentralBusy,
     Lowered,
     /// Of a pair, from here on.
     LeaderPause(u64),
@@ -50,6 +52,7 @@ const FAULTS: &[Fault] = &[
     Fault::CentralRestartInSync,
     Fault::CentralGone,
     Fault::CentralPause,
+    Fault::CentralBusy,
     Fault::Lowered,
 ];
 
@@ -153,6 +156,12 @@ impl World {
             Fault::CentralPause => {
                 self.pause_leader(4_000);
             }
+            Fault::CentralBusy => {
+                for load in [3, 0, 3, 2] {
+                    self.central_mut().set_load(load);
+                    self.wait(700);
+                }
+            }
             Fault::LeaderPause(millis) => self.pause_leader(millis),
             Fault::BothRestart => {
                 (0..self.offices.len()).for_each(|side| self.kill_office(side));
@@ -200,8 +209,13 @@ fn run(seed: u64, policy: Policy, faults: &[Fault]) -> World {
 
 /// The same with so many central nodes.
 fn run_with(seed: u64, centrals: usize, policy: Policy, faults: &[Fault]) -> World {
+    run_mixed(seed, 0, centrals, policy, faults)
+}
+
+/// The same with so many gateways of the first minor version.
+fn run_mixed(seed: u64, old: usize, centrals: usize, policy: Policy, faults: &[Fault]) -> World {
     let compares = seed.is_multiple_of(4);
-    let mut world = World::of(seed, 3, centrals, 30, policy, compares);
+    let mut world = World::mixed(seed, old, (3, centrals), 30, policy, compares);
     world.emergencies = if seed.is_multiple_of(3) { 50_000 } else { 0 };
     // Two faults at once may let a cut-off node replace calls that a central node without memory does not know of.
     world.strict &= faults.len() == 1;
@@ -240,6 +254,16 @@ fn any_two_faults_leak_nothing_and_count_everything() {
         let mut fault = || FAULTS[rng.below(FAULTS.len() as u64) as usize];
         let faults = [fault(), fault()];
         run(seed, Policy::ALL[seed as usize % 4], &faults);
+    }
+}
+
+/// I17: gateways of two minor versions in any mix, whatever happens.
+#[test]
+fn gateways_of_two_versions_count_together() {
+    for seed in 1..=seeds().div_ceil(2) {
+        let mut rng = Rng::new(seed);
+        let fault = FAULTS[rng.below(FAULTS.len() as u64) as usize];
+        run_mixed(seed, 1 + seed as usize % 3, 1, Policy::ALL[seed as usize % 4], &[fault]);
     }
 }
 

@@ -192,7 +192,9 @@ fn under_hold_last_no_limit_of_a_scope_is_passed() {
         guid
     };
     let out: Vec<Guid> = (0..20).map(|_| begin(&mut world, Direction::Outbound, 80)).collect();
-    (0..3).for_each(|_| drop(begin(&mut world, Direction::Inbound, 80)));
+    for _ in 0..3 {
+        begin(&mut world, Direction::Inbound, 80);
+    }
     world.run(SECOND);
     assert_eq!(world.up(0), 23);
     world.kill_central();
@@ -200,7 +202,9 @@ fn under_hold_last_no_limit_of_a_scope_is_passed() {
     out.iter().take(10).for_each(|&guid| world.step_node(0, node::Event::End(guid, Leg::Ingress)));
     // There are ten places free, but none for calls from the trunk, and bandwidth for eight at a hundred.
     begin(&mut world, Direction::Inbound, 80);
-    (0..10).for_each(|_| drop(begin(&mut world, Direction::Outbound, 100)));
+    for _ in 0..10 {
+        begin(&mut world, Direction::Outbound, 100);
+    }
     assert_eq!((world.up(0), world.decided("refused")), (21, 3));
     // What needs no more may change.
     let changed = world.decided("changed");
@@ -321,7 +325,8 @@ fn of_two_nodes_with_one_name_the_living_one_stays() {
     world.run(SECOND);
     let twin = LinkId(900);
     let hello = |attempt| {
-        let message = ToCentral::Hello { version: 1, attempt, fingerprint: world_fingerprint(), highest_epoch: 0, features: 0, rules: 0 };
+        let message =
+            ToCentral::Hello { version: 1, attempt, fingerprint: world_fingerprint(), highest_epoch: 0, features: 0, rules: 0, cluster: 0 };
         Framed { header: Header { sc: World::sc(0), incarnation: 77, ..Header::default() }, message }
     };
     world.step_central(0, central::Event::LinkUp(twin, World::sc(0)));
@@ -342,7 +347,8 @@ fn a_newcomer_takes_the_place_of_a_node_that_ends() {
     world.calls(0, 2);
     world.run(SECOND);
     let (twin, sc) = (LinkId(900), World::sc(0));
-    let message = ToCentral::Hello { version: 1, attempt: 1, fingerprint: world_fingerprint(), highest_epoch: 0, features: 0, rules: 0 };
+    let message =
+        ToCentral::Hello { version: 1, attempt: 1, fingerprint: world_fingerprint(), highest_epoch: 0, features: 0, rules: 0, cluster: 0 };
     let hello = Framed { header: Header { sc, incarnation: 77, ..Header::default() }, message };
     world.step_central(0, central::Event::LinkUp(twin, sc));
     world.step_central(0, central::Event::Received(twin, hello));
@@ -365,7 +371,7 @@ fn a_node_with_another_configuration_is_refused() {
     let link = LinkId(900);
     world.step_central(0, central::Event::LinkUp(link, ScId(50)));
     for (version, fingerprint, why) in [(1, 4711, Refusal::Configuration), (9, world_fingerprint(), Refusal::Version)] {
-        let message = ToCentral::Hello { version, attempt: 1, fingerprint, highest_epoch: 0, features: 0, rules: 0 };
+        let message = ToCentral::Hello { version, attempt: 1, fingerprint, highest_epoch: 0, features: 0, rules: 0, cluster: 0 };
         world.step_central(0, central::Event::Received(link, Framed { header: Header::default(), message }));
         assert_eq!(world.notes.last(), Some(&Note::Refused(ScId(50), why)));
     }

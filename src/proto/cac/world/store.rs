@@ -5,6 +5,18 @@ use super::*;
 /// Of a lease.
 pub(super) const LENGTH: Duration = Duration::from_secs(3);
 
+/// Whom it gives the lease to.
+#[derive(Clone, Copy, PartialEq, Default, Debug)]
+pub(super) enum Gives {
+    /// One at a time.
+    #[default]
+    One,
+    /// Each: they ask under different names.
+    Each,
+    /// Each, in the same revision: it is broken.
+    Same,
+}
+
 /// The store.
 #[derive(Default)]
 pub(super) struct Store {
@@ -13,6 +25,7 @@ pub(super) struct Store {
     holder: Option<(usize, u64, Time)>,
     /// Nothing comes to it, or from it.
     pub away: bool,
+    pub gives: Gives,
 }
 
 impl Office {
@@ -63,13 +76,15 @@ impl World {
         store.holder = holder;
         let answer = match action {
             // One whose own attempt was answered too late gives that lease back first.
-            lease::Action::Acquire { attempt } if holder.is_some() && !is_holder => lease::Event::Held { attempt },
+            lease::Action::Acquire { attempt } if holder.is_some() && !is_holder && store.gives == Gives::One => {
+                lease::Event::Held { attempt }
+            }
             lease::Action::Acquire { attempt } => {
-                store.revision += 1;
+                store.revision += u64::from(store.gives != Gives::Same);
                 store.holder = Some((side, life, now + LENGTH));
                 lease::Event::Acquired { attempt, epoch: store.revision }
             }
-            lease::Action::Renew { attempt } if is_holder => {
+            lease::Action::Renew { attempt } if is_holder || store.gives != Gives::One => {
                 store.holder = Some((side, life, now + LENGTH));
                 lease::Event::Renewed { attempt }
             }
