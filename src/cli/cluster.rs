@@ -58,9 +58,10 @@ pub fn central(view: &ClusterView) -> String {
 /// A gateway's link, in front of its scopes.
 pub fn link(view: &LinkView) -> String {
     let central = view.central.as_ref().map_or(String::new(), |central| format!(" with {central}"));
+    let restored = if view.restored > 0 { format!(" ({} of the last life)", view.restored) } else { String::new() };
     let standby = view.standby.as_ref().map_or(String::new(), |standby| format!(", standby {standby}"));
     format!(
-        "node {} of a cluster, {}{central}{standby}, epoch {}: {} calls; granted {}, refused {}, admitted alone {}, refused alone {}; decisions p50 {} us, p99 {} us, overdue {}, late {}, central node busy {}; waiting: {} requests, {} reports; stale messages {}, unreadable {}, lost {}; syncs {}, the last of {} calls in {} us\n",
+        "node {} of a cluster, {}{central}{standby}, epoch {}: {} calls{restored}; granted {}, refused {}, admitted alone {}, refused alone {}; decisions p50 {} us, p99 {} us, overdue {}, late {}, central node busy {}; waiting: {} requests, {} reports; stale messages {}, unreadable {}, lost {}; syncs {}, the last of {} calls in {} us\n",
         view.node,
         view.state,
         view.epoch,

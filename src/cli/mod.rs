@@ -2,6 +2,7 @@
 
 mod admission;
 mod ask;
+mod calls;
 mod cluster;
 mod far;
 mod pcapng;
@@ -109,7 +110,7 @@ enum Verb {
     Cac {
         /// An order to a running one; without, run it.
         #[command(subcommand)]
-        order: Option<CacOrder>,
+        order: Option<CacVerb>,
     },
     /// Write a new pair of keys for a cluster into a file, and print the public one.
     CacKey {
@@ -218,6 +219,27 @@ enum SimVerb {
     },
 }
 
+/// What there is to do with a cluster.
+#[derive(clap::Subcommand)]
+enum CacVerb {
+    #[command(flatten)]
+    Order(CacOrder),
+    /// Print the calls of a gateway as JSON, for `restore`.
+    Dump {
+        /// Of the central node: whose calls.
+        #[arg(long)]
+        node: Option<u32>,
+    },
+    /// Have calls that were dumped count in the next life of their gateway, at its next start (`--config`, its file).
+    Restore {
+        /// What `dump` printed.
+        file: PathBuf,
+        /// So many seconds; 0: until `cac release`.
+        #[arg(long = "for", value_name = "SECONDS", default_value_t = 60)]
+        seconds: u64,
+    },
+}
+
 /// Does what the command line says.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -228,6 +250,10 @@ pub fn main() -> ExitCode {
         Verb::Load(arguments) => report(run_load(arguments, path, cli.socket)),
         Verb::FarEnd(arguments) => report(load::far_end::run(&arguments)),
         Verb::Cac { order: None } => report(run_central(path, cli.socket, cli.log)),
+        Verb::Cac { order: Some(CacVerb::Dump { node }) } => {
+            report(socket_path(path, cli.socket).and_then(|socket| calls::dump(&socket, node)))
+        }
+        Verb::Cac { order: Some(CacVerb::Restore { file, seconds }) } => report(calls::restore(path, cli.socket, &file, seconds)),
         Verb::CacKey { file } => report(cluster_keys::make(&file).and_then(|public| print(&public)).map(|()| ExitCode::SUCCESS)),
         Verb::Nic(arguments) => report(host::nic::run(&arguments, &mut std::io::stdout())),
         Verb::Show { what, history: true, .. } if what != What::Span => {
@@ -252,6 +278,9 @@ pub fn main() -> ExitCode {
 
 /// The request a verb stands for; those that are none were told apart before.
 fn run_load(arguments: load::Args, config: Option<&Path>, socket: Option<PathBuf>) -> anyhow::Result<ExitCode> {
+    if arguments.cluster {
+        return load::cluster::run(&arguments, &read_and_log(config, None)?);
+    }
     let far: Arc<dyn load::FarEnds> = match arguments.far_ends {
         true => Arc::new(far::Here::play(config, arguments.voice.trunk_loss / 100.0)?),
         false => Arc::new(far::Operator::new(config, socket)),
@@ -290,13 +319,13 @@ fn order(verb: Verb) -> Request {
         Verb::Sim(SimVerb::Stall { core, ms }) => Request::Sim(Sim::Stall { core, ms }),
         Verb::Show { what, name, state, .. } => Request::Show { what, name, state },
         Verb::Trace(arguments) => arguments.request(),
-        Verb::Cac { order: Some(order) } => Request::Cac(order),
+        Verb::Cac { order: Some(CacVerb::Order(order)) } => Request::Cac(order),
         Verb::Run
         | Verb::Check { .. }
         | Verb::Load(_)
         | Verb::FarEnd(_)
         | Verb::Nic(_)
-        | Verb::Cac { order: None }
+        | Verb::Cac { order: None | Some(CacVerb::Dump { .. } | CacVerb::Restore { .. }) }
         | Verb::CacKey { .. } => {
             unreachable!("done by main")
         }
@@ -435,6 +464,7 @@ mod tests {
             ("tollgate sim echo x stuck", far("x".into(), Far::Echo { echo: Echo::Stuck })),
             ("tollgate cac drain 2 --off", Request::Cac(CacOrder::Drain { node: 2, off: true })),
             ("tollgate cac forget 2", Request::Cac(CacOrder::Forget { node: 2 })),
+            ("tollgate cac release", Request::Cac(CacOrder::Release { guid: None })),
             ("tollgate cac resync", Request::Cac(CacOrder::Resync { node: None })),
             ("tollgate cac dry-run", Request::Cac(CacOrder::DryRun { off: false })),
             ("tollgate sim loss 100", Request::Sim(Sim::Loss { ppm: 100 })),

@@ -85,12 +85,13 @@ fn idle_keys(cac: &Cac) -> Vec<String> {
         CacMode::Local => &["decide_within"],
         CacMode::Cluster => &["node", "cs", "nodes", "disconnected", "decide_within", "secret_key", "cs_key", "plain"],
         CacMode::Central if cac.etcd.is_empty() => {
-            &["listen", "nodes", "disconnected", "forget_after", "learn_for", "secret_key", "node_keys", "plain"]
+            &["listen", "nodes", "disconnected", "decide_within", "forget_after", "learn_for", "secret_key", "node_keys", "plain"]
         }
         CacMode::Central => &[
             "listen",
             "nodes",
             "disconnected",
+            "decide_within",
             "forget_after",
             "learn_for",
             "secret_key",

@@ -5,8 +5,10 @@
 //!
 //! * [`pace`]: open and closed loop. * [`sender`]: runs of datagrams, losses on purpose. * [`mod@line`]: by the kernel or past it.
 //! * [`socket`]: system calls. * [`report`]: figures. * [`voice`]: calls that carry a voice. * [`far_end`]: T1s in pseudowires from the other side.
+//! * [`mod@cluster`]: gateways of a cluster that ask its central node.
 
 pub mod clock;
+pub mod cluster;
 pub mod far_end;
 pub mod line;
 mod outcomes;
@@ -63,7 +65,7 @@ pub struct Args {
     pub bypass_firewall: bool,
     /// What to send: calls (CRCX, MDCX, hold, DLCX), audits (AUEP, AUCX), or both; or calls over trunks that signal, with events, signals
     /// and far ends that play their part.
-    #[arg(long, value_enum, required = false, required_unless_present = "voice", default_value_if("voice", "true", "call"))]
+    #[arg(long, value_enum, required = false, required_unless_present_any = ["voice", "cluster"], default_value_ifs([("voice", "true", "call"), ("cluster", "true", "call")]))]
     pub scenario: ScenarioName,
     /// Open loop: commands (calls, over trunks that signal and for H.248) per second by schedule, whatever the gateway does.
     #[arg(long, value_name = "N", conflicts_with = "window", required_unless_present_any = ["window", "voice"])]
@@ -86,7 +88,7 @@ pub struct Args {
     /// How long a call is held, in milliseconds; over trunks that signal at least 500, for a shorter answer is a wink.
     #[arg(long, value_name = "MS", default_value_t = 0)]
     pub hold: u64,
-    /// Calls that stay up beside the load.
+    /// Calls that stay up beside the load; with --cluster, calls of each gateway that are up before it.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub standing: usize,
     /// Probability that the far end of a call misbehaves; only over trunks that signal.
@@ -126,6 +128,13 @@ pub struct Args {
     /// signal; else they are simulated ones of the gateway, told over its operator socket.
     #[arg(long)]
     pub far_ends: bool,
+    /// Play the gateways of a cluster against its central node (`cac.cs` of --config, the file of a gateway), with --rate or --window,
+    /// --duration, --hold and --standing.
+    #[arg(long, conflicts_with = "voice")]
+    pub cluster: bool,
+    /// With --cluster: gateways 1 to N; those in `cac.nodes`.
+    #[arg(long, value_name = "N", requires = "cluster", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub gateways: Option<u32>,
     /// Calls that carry a voice.
     #[command(flatten)]
     pub voice: voice::Args,

@@ -3,6 +3,7 @@
 
 use super::inbox::{INBOX_MAX, Inbox};
 use super::keys;
+use super::metrics::Metrics;
 use super::operators::{Desk, Order};
 use super::pair::{self, Pair};
 use super::socket;
@@ -11,7 +12,8 @@ use super::zap::Doorman;
 use crate::config::{self, CacMode, Config};
 use crate::host::clock::{self, Clock};
 use crate::host::control::Events;
-use crate::host::control::server::Server;
+use crate::host::control::metrics;
+use crate::host::control::server::{Answers, Server};
 use crate::host::control::socket as operator_socket;
 use crate::host::transport::Waker;
 use crate::host::transport::wake::{self, Sleeper};
@@ -60,6 +62,9 @@ pub(super) struct Process {
     last_link: u64,
     octets: Vec<u8>,
     inbox: Inbox<Letter>,
+    /// Connections that take nothing, or are gone, and how many messages are to be done first: the last words of who is gone are among
+    /// them. `None`: they are still to be counted.
+    down: BTreeMap<LinkId, Option<u64>>,
 }
 
 /// Runs the central node until a signal ends it. `path` is the file of `config`, to be read again by a reload; `socket` goes before
@@ -78,9 +83,11 @@ pub fn run(config: Config, path: Option<PathBuf>, socket: Option<PathBuf>) -> Re
     let (orders, receiver) = bounded(ORDERS);
     let bound = operator_socket::Bound::new(&socket.unwrap_or_else(|| operator_socket::path(&process.config)))?;
     let listen: Vec<String> = process.config.cac.listen.iter().map(ToString::to_string).collect();
-    let server = Server::start(Arc::new(Desk::new(orders, waker, clock, listen.join(" "))), bound)?;
+    let desk = Arc::new(Desk::new(orders, waker, clock, listen.join(" ")));
+    let server = Server::start(desk.clone(), bound)?;
+    let (metrics, measured) = measured(&process.config, desk);
     let ready = format!(
-        "tollgate {} ready: central node of admission on {}, {} scopes, {} gateways expected, {}, operators {}; try: tollgate --socket {} show cac",
+        "tollgate {} ready: central node of admission on {}, {} scopes, {} gateways expected, {}, operators {}{measured}; try: tollgate --socket {} show cac",
         env!("CARGO_PKG_VERSION"),
         listen.join(" "),
         process.tree.len(),
@@ -94,8 +101,24 @@ pub fn run(config: Config, path: Option<PathBuf>, socket: Option<PathBuf>) -> Re
         tracing::warn!("the central node is ready, and standard output does not take the line that says so: {error}");
     }
     while process.turn(&events, &receiver, &sleeper) {}
+    drop(metrics);
     process.leave(clock.now());
     Ok(ExitCode::SUCCESS)
+}
+
+/// Serves metrics, and says where. The address may be that of a gateway on this machine, whose metrics matter more: then there are none.
+fn measured(config: &Config, desk: Arc<Desk>) -> (Option<metrics::Server>, String) {
+    let Some(address) = config.metrics.address else { return (None, String::new()) };
+    match metrics::Server::start_with(desk.clock(), Box::new(Metrics(desk)), address) {
+        Ok(server) => {
+            let at = server.address();
+            (Some(server), format!(", metrics http://{at}/metrics"))
+        }
+        Err(error) => {
+            tracing::warn!("no metrics of the central node: {error:#}");
+            (None, ", no metrics (the log says why)".into())
+        }
+    }
 }
 
 impl Process {
@@ -112,7 +135,7 @@ impl Process {
         let doorman = Doorman::new(&context, known).context("no place for ZeroMQ to ask who connects")?;
         let router = socket::router(&context, &config.cac.listen, keys.as_ref())?;
         let pair = Pair::of(&config, clock.now(), waker)?;
-        let config_wait = config.cac.decide_within;
+        let decide_within = config.cac.decide_within;
         // One of a pair begins as standby.
         let epoch = if pair.is_some() { 0 } else { self::epoch(&clock) };
         let process = Process {
@@ -131,7 +154,8 @@ impl Process {
             names: BTreeMap::new(),
             last_link: 0,
             octets: Vec::new(),
-            inbox: Inbox::new(config_wait),
+            inbox: Inbox::new(decide_within),
+            down: BTreeMap::new(),
         };
         Ok((process, context))
     }
@@ -198,6 +222,8 @@ impl Process {
             }
             self.inbox.push(now, Letter { name, message, is_whole });
         }
+        let (_, come) = self.inbox.counts();
+        self.down.values_mut().for_each(|first| *first = first.or(Some(come)));
         let mut worked = false;
         for _ in 0..PER_TURN {
             let Some((letter, load)) = self.inbox.pop(now) else { break };
@@ -210,7 +236,19 @@ impl Process {
                 _ => self.unreadable += 1,
             }
         }
+        self.end_links(now);
         worked
+    }
+
+    /// Ends the sessions of connections that took nothing, behind what had come by them.
+    fn end_links(&mut self, now: Time) {
+        let (done, _) = self.inbox.counts();
+        let gone = |(link, first): (&LinkId, &Option<u64>)| first.is_some_and(|first| first <= done).then_some(*link);
+        let gone: Vec<LinkId> = self.down.iter().filter_map(gone).collect();
+        for link in gone {
+            self.down.remove(&link);
+            self.link_down(now, link);
+        }
     }
 
     fn received(&mut self, now: Time, name: Vec<u8>, user: Option<u32>, framed: Framed<ToCentral>) {
@@ -250,13 +288,12 @@ impl Process {
 
     /// One event, and everything that comes of it.
     pub fn step(&mut self, now: Time, event: Event) {
-        let mut down = Vec::new();
         self.central.step(now, event);
         while let Some(action) = self.central.poll() {
             match action {
                 Action::Send(link, framed) => {
                     if !self.send(link, &framed) {
-                        down.push(link);
+                        self.down.entry(link).or_insert(None);
                     }
                 }
                 Action::Close(link) => {
@@ -264,9 +301,6 @@ impl Process {
                 }
                 Action::Note(note) => self.note(now, note),
             }
-        }
-        for link in down {
-            self.link_down(now, link);
         }
     }
 

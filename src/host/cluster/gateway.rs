@@ -2,6 +2,7 @@
 
 use super::keys;
 use super::link::{CorePlace, Link, Order};
+use super::saved::{self, Restored};
 use super::view::{CcbRow, LinkView};
 use crate::config::{self, CacMode, Config};
 use crate::host::clock::Clock;
@@ -11,6 +12,7 @@ use crate::host::ring;
 use crate::host::transport::{Waker, wake};
 use crate::proto::base::Time;
 use crate::proto::cac::asker::{FromLink, ToLink};
+use crate::proto::cac::message::Told;
 use crate::proto::cac::node::{Node, Settings};
 use crate::proto::cac::{Guid, Limits, ScId};
 use anyhow::{Context, Result};
@@ -56,10 +58,29 @@ impl Cluster {
     /// # Errors
     /// What the machine refused, naming the setting it is about.
     pub fn start(config: &Config, wakers: &[Waker], clock: Clock) -> Result<Option<(Arc<Cluster>, Vec<CoreLink>)>> {
-        let cac = &config.cac;
-        if cac.mode != CacMode::Cluster {
+        if config.cac.mode != CacMode::Cluster {
             return Ok(None);
         }
+        let tree = config::tree(config).context("cac.mode = \"cluster\": no scopes")?;
+        let (told, keep) = saved::take(config, &tree)?.unwrap_or_default();
+        if !told.is_empty() {
+            tracing::warn!("{} calls of the last life of this gateway count on, without a connection here", told.len());
+        }
+        Cluster::start_with(config, wakers, clock, told, keep).map(Some)
+    }
+
+    /// The same in a cluster, with calls of a last life, which count for so long; zero: until they are released.
+    ///
+    /// # Errors
+    /// As [`Cluster::start`].
+    pub fn start_with(
+        config: &Config,
+        wakers: &[Waker],
+        clock: Clock,
+        told: Vec<Told>,
+        keep: Duration,
+    ) -> Result<(Arc<Cluster>, Vec<CoreLink>)> {
+        let cac = &config.cac;
         let tree = Arc::new(config::tree(config).context("cac.mode = \"cluster\": no scopes")?);
         let keys = keys::of(config)?.zip(cac.cs_key.as_deref().and_then(keys::decode));
         let centrals = cac.cs.clone();
@@ -71,7 +92,8 @@ impl Cluster {
             calls_max: CALLS_MAX,
             ..Settings::new(ScId(cac.node), incarnation)
         };
-        let node = Node::new(clock.now(), settings, tree, config::limits(config), config::policies(config));
+        let mut node = Node::new(clock.now(), settings, tree, config::limits(config), config::policies(config));
+        let restored = Restored::begin(clock.now(), &mut node, told, keep);
         let (waker, sleeper) = wake::pair().context("an event to wake the cluster's link")?;
         let (mut cores, mut links) = (Vec::new(), Vec::new());
         for core in wakers {
@@ -84,6 +106,7 @@ impl Cluster {
         let lost_since = Arc::new(AtomicU64::new(clock.now().0.max(1)));
         let link = Link {
             node,
+            restored,
             name: (cac.node, incarnation),
             cores,
             orders: receiver,
@@ -103,7 +126,7 @@ impl Cluster {
             link.run();
         };
         std::thread::Builder::new().name("cluster".into()).spawn(run).context("no thread for the cluster's link")?;
-        Ok(Some((Arc::new(Cluster { orders, waker, lost_since, centrals }), links)))
+        Ok((Arc::new(Cluster { orders, waker, lost_since, centrals }), links))
     }
 
     /// Where the central nodes are.
@@ -132,6 +155,12 @@ impl Cluster {
     pub fn ccbs(&self, only: Option<Guid>) -> Option<Vec<CcbRow>> {
         let (reply, answer) = bounded(1);
         self.order(Order::Ccbs(only, reply)).then(|| answer.recv_timeout(ANSWER_WITHIN).ok())?
+    }
+
+    /// Calls of the last life that count in this one, or one of them, are over: how many legs.
+    pub fn release(&self, only: Option<Guid>) -> Option<usize> {
+        let (reply, answer) = bounded(1);
+        self.order(Order::Release(only, reply)).then(|| answer.recv_timeout(ANSWER_WITHIN).ok())?
     }
 
     /// The process ends: the central node is told that its calls are over.

@@ -14,6 +14,7 @@ pub const INBOX_MAX: usize = 65_536;
 /// The queue.
 pub struct Inbox<M> {
     waiting: VecDeque<(Time, M)>,
+    done: u64,
     /// From these waits on the load is 1, 2, 3.
     steps: [Duration; LOAD_MAX as usize],
 }
@@ -21,12 +22,17 @@ pub struct Inbox<M> {
 impl<M> Inbox<M> {
     /// An empty one, of a central node whose answers are waited for so long.
     pub fn new(decide_within: Duration) -> Inbox<M> {
-        Inbox { waiting: VecDeque::new(), steps: [decide_within / 20, decide_within / 5, decide_within * 2 / 5] }
+        Inbox { waiting: VecDeque::new(), done: 0, steps: [decide_within / 20, decide_within / 5, decide_within * 2 / 5] }
     }
 
     /// How many wait.
     pub fn len(&self) -> usize {
         self.waiting.len()
+    }
+
+    /// How many were done, and how many have come.
+    pub fn counts(&self) -> (u64, u64) {
+        (self.done, self.done + self.waiting.len() as u64)
     }
 
     /// One has come.
@@ -37,6 +43,7 @@ impl<M> Inbox<M> {
     /// The one that came first, and the load that its wait shows.
     pub fn pop(&mut self, now: Time) -> Option<(M, u8)> {
         let (came, message) = self.waiting.pop_front()?;
+        self.done += 1;
         let waited = now.since(came);
         Some((message, self.steps.iter().filter(|step| waited >= **step).count() as u8))
     }
@@ -54,6 +61,8 @@ mod tests {
         waits.iter().for_each(|_| inbox.push(came, ()));
         let loads = waits.map(|wait| inbox.pop(came + Duration::from_millis(wait)).map(|(_, load)| load));
         assert_eq!(loads, [0, 0, 1, 2, 2, 3, 3].map(Some));
-        assert_eq!((inbox.len(), inbox.pop(came)), (0, None));
+        inbox.push(came, ());
+        assert_eq!((inbox.counts(), inbox.len()), ((7, 8), 1));
+        assert!(inbox.pop(came).is_some() && inbox.pop(came).is_none());
     }
 }

@@ -4,6 +4,7 @@
 //! next deadline end. What finds no room in the socket is lost, and counted: the machines mend that.
 
 use super::keys::Keys;
+use super::saved::{ENDS_PER_STEP, Restored};
 use super::socket;
 use super::view::{self, CcbRow, LinkView};
 use crate::host::clock::Clock;
@@ -48,6 +49,8 @@ pub enum Order {
     View(Sender<LinkView>),
     /// The calls, or one of them.
     Ccbs(Option<Guid>, Sender<Vec<CcbRow>>),
+    /// Calls of the last life, or one of them, are over: how many legs.
+    Release(Option<Guid>, Sender<usize>),
     /// Other limits.
     Limits(Vec<Limits>),
     /// End, with a word to the central nodes; tell when it is said.
@@ -60,6 +63,8 @@ pub enum Order {
 pub struct Link {
     /// The machine.
     pub node: Node,
+    /// Calls of the last life.
+    pub restored: Restored,
     /// Node and life, as GUIDs have them.
     pub name: (u32, u32),
     /// The cores, by number.
@@ -131,6 +136,7 @@ impl Run {
                 // Who asked may have gone.
                 Order::View(reply) => drop(reply.send(self.view())),
                 Order::Ccbs(only, reply) => drop(reply.send(view::ccbs(now, self.link.node.calls(), only))),
+                Order::Release(only, reply) => drop(reply.send(self.release(now, only))),
                 Order::Limits(limits) => self.link.node.set_limits(limits),
                 Order::Leave(done) => {
                     self.step(now, Event::Leave);
@@ -144,6 +150,7 @@ impl Run {
             worked = true;
             self.step(now, Event::Time);
         }
+        worked |= self.end_restored(now);
         worked |= self.give_to_cores();
         if !worked {
             self.sleep(now);
@@ -156,6 +163,21 @@ impl Run {
         while let Some(action) = self.link.node.poll() {
             self.act(now, action);
         }
+    }
+
+    /// Ends some calls of the last life whose time is over.
+    fn end_restored(&mut self, now: Time) -> bool {
+        let ends: Vec<Event> = (0..ENDS_PER_STEP).map_while(|_| self.link.restored.next_end(now, &self.link.node)).collect();
+        let worked = !ends.is_empty();
+        ends.into_iter().for_each(|event| self.step(now, event));
+        worked
+    }
+
+    fn release(&mut self, now: Time, only: Option<Guid>) -> usize {
+        let Some(guid) = only else { return self.link.restored.end_all(now) };
+        let legs = self.link.restored.take(guid);
+        legs.iter().for_each(|&(guid, leg)| self.step(now, Event::End(guid, leg)));
+        legs.len()
     }
 
     fn take_from_cores(&mut self, now: Time) -> bool {
@@ -315,7 +337,7 @@ impl Run {
         sleeper.announce();
         let idle = self.link.orders.is_empty() && self.link.cores.iter().all(|core| core.from.is_empty());
         if idle {
-            let until = self.link.node.deadline().since(now).min(SLEEP_MAX);
+            let until = self.link.node.deadline().min(self.link.restored.deadline()).since(now).min(SLEEP_MAX);
             // Rounded up: a poll that ends early would go round for nothing.
             let timeout = until.as_micros().div_ceil(1_000) as i64;
             let event = zmq::PollItem::from_fd(sleeper.event().as_raw_fd(), zmq::POLLIN);
@@ -349,6 +371,7 @@ impl Run {
             central: node.leads().and_then(|side| self.link.centrals.get(usize::from(side.0))).map(SocketAddr::to_string),
             standby: (self.link.centrals.len() > 1).then(|| if node.is_copied() { "in-sync" } else { "lost" }.into()),
             calls: node.calls().ledger().len(),
+            restored: self.link.restored.len(),
             requests,
             reports,
             granted: counts.granted,

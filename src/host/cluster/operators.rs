@@ -127,6 +127,10 @@ impl Process {
                 self.step(now, Event::Resync(Some(sc)));
                 Ok(format!("node {node} tells all again"))
             }
+            CacOrder::Release { .. } => {
+                let message = "this is the central node: calls of the last life are released at their gateway";
+                Err(Failure::new(FailureKind::Refused, message))
+            }
             CacOrder::Resync { node: None } => {
                 self.step(now, Event::Resync(None));
                 Ok("every node tells all again".into())

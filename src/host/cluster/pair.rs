@@ -4,10 +4,12 @@ use super::central::Process;
 use super::etcd::Store;
 use crate::config::Config;
 use crate::host::transport::Waker;
+use crate::host::transport::sys;
 use crate::proto::base::Time;
 use crate::proto::cac::central;
 use crate::proto::cac::lease::{Action, Event, Lease};
 use anyhow::Result;
+use std::time::Duration;
 
 /// Tells the cluster of a pair from others by its name; 0 where there is no pair, and so no other.
 pub(super) fn cluster(config: &Config) -> u64 {
@@ -20,7 +22,12 @@ pub(super) fn cluster(config: &Config) -> u64 {
 pub(super) struct Pair {
     lease: Lease,
     store: Store,
+    /// How long the machine had been suspended when it was looked at last.
+    suspended: Duration,
 }
+
+/// A suspension is at least so long; readings of two clocks differ by less.
+const SUSPENDED_MIN: Duration = Duration::from_millis(50);
 
 impl Pair {
     /// With `cac.etcd`: one that asks to lead.
@@ -34,7 +41,17 @@ impl Pair {
         }
         let listen: Vec<String> = cac.listen.iter().map(ToString::to_string).collect();
         let store = Store::start(&cac.etcd, &cac.cluster, &listen.join(" "), cac.lease, waker)?;
-        Ok(Some(Pair { lease: Lease::new(now, cac.lease), store }))
+        Ok(Some(Pair { lease: Lease::new(now, cac.lease), store, suspended: sys::suspended_for() }))
+    }
+
+    /// Whether the machine was suspended since it was asked last: the clock that the lease is counted by stood still, that of etcd did not
+    /// (R37).
+    fn was_suspended(&mut self, in_all: Duration) -> bool {
+        let was = in_all >= self.suspended + SUSPENDED_MIN;
+        if was {
+            self.suspended = in_all;
+        }
+        was
     }
 
     /// When it has something to do at the latest.
@@ -51,6 +68,10 @@ impl Pair {
 impl Process {
     /// What etcd said, and what is due: before anything else, so that nothing is granted on a lease that is over.
     pub(super) fn keep_lease(&mut self, now: Time) -> bool {
+        if self.pair.as_mut().is_some_and(|pair| pair.was_suspended(sys::suspended_for())) {
+            self.happened(now, "the machine was suspended: nothing is granted on the lease of before".into(), true);
+            self.lease_event(now, Event::Deposed);
+        }
         let Some(pair) = &self.pair else { return false };
         let due = pair.lease.deadline() <= now;
         let mut answer = pair.store.answer();

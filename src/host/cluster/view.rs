@@ -23,6 +23,9 @@ pub struct LinkView {
     pub standby: Option<String>,
     /// Calls of this gateway that count.
     pub calls: usize,
+    /// Those of the last life among them, which have no connection here.
+    #[serde(default)]
+    pub restored: usize,
     /// Requests on their way, those given up a moment ago included.
     pub requests: usize,
     /// Reports that are not acknowledged.

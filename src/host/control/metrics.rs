@@ -48,15 +48,23 @@ impl Server {
     ///
     /// # Errors
     /// When it cannot be bound.
-    pub fn start(gateway: Arc<Gateway>, address: SocketAddr) -> Result<Server> {
+    pub(super) fn start(gateway: Arc<Gateway>, address: SocketAddr) -> Result<Server> {
+        Server::start_with(gateway.clock, Box::new(Metrics(gateway)), address)
+    }
+
+    /// Serves what `collector` has.
+    ///
+    /// # Errors
+    /// When the address cannot be bound.
+    pub fn start_with(clock: Clock, collector: Box<dyn Collector>, address: SocketAddr) -> Result<Server> {
         let about = || format!("metrics.address {address}");
         let listener = TcpListener::bind(address).map_err(explain_bind).with_context(about)?;
         let bound = listener.local_addr().with_context(about)?;
         let closing = Arc::new(AtomicBool::new(false));
         let mut registry = Registry::with_prefix("tollgate");
-        registry.register_collector(Box::new(Metrics(gateway.clone())));
+        registry.register_collector(collector);
         let listen = move || listener.accept().map(|(stream, _)| stream);
-        let thread = guests::accept("metrics", listen, closing.clone(), Collectors { clock: gateway.clock, registry })?;
+        let thread = guests::accept("metrics", listen, closing.clone(), Collectors { clock, registry })?;
         Ok(Server { address: bound, closing, thread: Some(thread) })
     }
 
@@ -304,6 +312,7 @@ impl Metrics {
             ("cluster_local", "Calls admitted without the central node", view.local),
             ("cluster_refused", "Calls refused without the central node", view.refused),
             ("cluster_overdue", "Requests the central node did not answer in time", view.overdue),
+            ("cluster_busy", "Calls decided here because the central node has too much to do", view.busy),
             ("cluster_late", "Answers of the central node to requests that were given up", view.late),
             ("cluster_stale", "Messages of an old session, or older than the last", view.stale),
             ("cluster_unreadable", "Messages of the central node that could not be read", view.unreadable),
@@ -316,6 +325,9 @@ impl Metrics {
         let gauges = [
             ("cluster_in_sync", "1 while the central node knows all calls of this gateway", u64::from(view.state == "in-sync")),
             ("cluster_calls", "Call legs of this gateway that count", view.calls as u64),
+            ("cluster_restored", "Call legs of the last life among them, without a connection here", view.restored as u64),
+            ("cluster_sync_calls", "Calls told in the last sync", view.synced),
+            ("cluster_sync_microseconds", "How long the last sync took", view.sync_us),
             ("cluster_decision_p99_microseconds", "One decision in a hundred took longer, since the start", view.p99_us),
         ];
         for (name, help, value) in gauges {
@@ -389,7 +401,10 @@ fn gauges(encoder: &mut DescriptorEncoder, name: &str, help: &str, values: impl 
 }
 
 /// One metric with labels; nothing when there are no values.
-fn family<M: EncodeMetric + TypedMetric, L: EncodeLabelSet>(
+///
+/// # Errors
+/// When the text cannot be written.
+pub fn family<M: EncodeMetric + TypedMetric, L: EncodeLabelSet>(
     encoder: &mut DescriptorEncoder,
     name: &str,
     help: &str,

@@ -16,7 +16,7 @@ mod journal;
 mod lead;
 pub(in crate::host) mod lists;
 pub mod log;
-mod metrics;
+pub mod metrics;
 mod names;
 pub mod orders;
 mod performance;

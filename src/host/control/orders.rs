@@ -1,8 +1,9 @@
 //! Requests that change something, and the list of all requests.
 
-use super::protocol::{self, Failure, FailureKind, Far, Request, Sim};
+use super::protocol::{self, CacOrder, Failure, FailureKind, Far, Request, Sim};
 use super::view::Body;
 use super::{Gateway, names};
+use crate::host::cluster::view;
 use crate::proto::base::{CoreId, EndpointIndex};
 use crate::proto::core::{Answer, Ask};
 use crate::proto::package::parameters::{Digits, MfDigit};
@@ -24,6 +25,7 @@ impl Gateway {
             Request::Free { name } => self.free(names::endpoint(plan, &name)?),
             Request::Drain { on } => self.drain(on),
             Request::Sim(order) => self.simulate(order),
+            Request::Cac(CacOrder::Release { guid }) => self.release(guid.as_deref()),
             Request::Cac(_) => {
                 let message = "this is a gateway: such orders are for the central node of a cluster (--socket)";
                 return Err(Failure::new(FailureKind::Refused, message));
@@ -32,6 +34,18 @@ impl Gateway {
             Request::Trace { .. } => Ok(String::new()),
         };
         done.map(Body::Done)
+    }
+
+    fn release(&self, guid: Option<&str>) -> Result<String, Failure> {
+        let none = || Failure::new(FailureKind::Refused, "this gateway is in no cluster: cac.mode is not \"cluster\"");
+        let cluster = self.cluster.as_ref().ok_or_else(none)?;
+        let unknown = |text: &str| Failure::new(FailureKind::Unknown, format!("{text} is no GUID"));
+        let only = guid.map(|text| view::guid(text).ok_or_else(|| unknown(text))).transpose()?;
+        let silent = || Failure::new(FailureKind::Silent, "the link to the central node does not answer");
+        match (cluster.release(only).ok_or_else(silent)?, only) {
+            (0, Some(guid)) => Err(Failure::new(FailureKind::Unknown, format!("there is no call {guid} of the last life"))),
+            (legs, _) => Ok(format!("{legs} calls of the last life no longer count")),
+        }
     }
 
     fn free(&self, endpoint: EndpointIndex) -> Result<String, Failure> {

@@ -115,7 +115,7 @@ impl std::fmt::Display for Request {
     }
 }
 
-/// What the central node of a cluster is ordered to do (R47).
+/// What is ordered in a cluster, of the central node but for [`CacOrder::Release`] (R47).
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, clap::Subcommand)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum CacOrder {
@@ -136,6 +136,11 @@ pub enum CacOrder {
     Resync {
         /// Its number; without, every one.
         node: Option<u32>,
+    },
+    /// Of a gateway: calls of its last life that were restored no longer count.
+    Release {
+        /// One call; without, all that were restored.
+        guid: Option<String>,
     },
     /// Limits count what they would refuse, and refuse nothing.
     DryRun {

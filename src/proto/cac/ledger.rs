@@ -26,6 +26,10 @@ pub enum Admission {
 }
 
 impl Admission {
+    /// All of them.
+    pub const ALL: [Admission; 5] =
+        [Admission::Granted, Admission::Disconnected, Admission::Learning, Admission::Deadline, Admission::Emergency];
+
     /// As operators read it.
     pub const fn name(self) -> &'static str {
         match self {

@@ -196,8 +196,6 @@ fn one_of<T: Copy>(all: &[T], number: u32) -> Result<T, WireError> {
 const LEGS: [Leg; 2] = [Leg::Ingress, Leg::Egress];
 const DIRECTIONS: [Direction; 2] = [Direction::Inbound, Direction::Outbound];
 const CLASSES: [Class; 3] = [Class::Normal, Class::Priority, Class::Emergency];
-const ADMISSIONS: [Admission; 5] =
-    [Admission::Granted, Admission::Disconnected, Admission::Learning, Admission::Deadline, Admission::Emergency];
 const REFUSALS: [Refusal; 6] =
     [Refusal::Version, Refusal::Configuration, Refusal::DuplicateId, Refusal::Full, Refusal::NotLeader, Refusal::OtherCluster];
 
@@ -222,7 +220,7 @@ impl Call {
     }
 
     fn told(told: &Told) -> Call {
-        Call { admission: number_of(&ADMISSIONS, &told.admission), ..Call::of(told.guid, told.leg).charged(&told.charge) }
+        Call { admission: number_of(&Admission::ALL, &told.admission), ..Call::of(told.guid, told.leg).charged(&told.charge) }
     }
 
     fn request(request: &Request) -> Call {
@@ -256,7 +254,7 @@ impl Call {
 
     fn to_told(&self) -> Result<Told, WireError> {
         let (guid, leg) = self.name()?;
-        Ok(Told { guid, leg, charge: self.charge()?, admission: one_of(&ADMISSIONS, self.admission)? })
+        Ok(Told { guid, leg, charge: self.charge()?, admission: one_of(&Admission::ALL, self.admission)? })
     }
 
     fn to_request(&self) -> Result<Request, WireError> {

@@ -92,6 +92,34 @@ fn a_central_node_that_dies_is_learned_from_anew() {
     }
 }
 
+/// R41: cut off, a gateway that had no call has its floor, and together they never have more than the limit.
+#[test]
+fn a_gateway_that_is_cut_off_without_a_call_has_its_floor() {
+    let list = scopes(10, ", disconnected = \"hold-last\"");
+    let central = Central::start(Central::tuning("[1, 2]", &list));
+    let node = |number| Node::with(Node::tuning(number, central.address, &list).set("cac.nodes", "[1, 2]"));
+    let (mut one, mut two) = (node(1), node(2));
+    central.wait_for(2);
+    assert_eq!(one.call(12), 9, "the last one is kept for the other");
+    let refused = central.process.order(&["show", "cac"]);
+    assert!(refused.contains("places left are reserved") && refused.contains("REFUSED MOST"), "{refused}");
+    central.process.signal(SIGSTOP);
+    one.wait_for("lost");
+    two.wait_for("lost");
+    assert_eq!((two.call(3), one.call(2)), (1, 0));
+    one.hang_up();
+    assert_eq!(one.call(11), 9);
+    central.process.signal(SIGCONT);
+    central.wait_for(2);
+    central.wait_for_calls(10);
+    assert_same_calls(&central, &[&one, &two]);
+    let alarms = central.view()["alarms"].to_string();
+    assert!(alarms.contains("all 10 calls are up") && !central.events().contains("has another cac.disconnected"), "{alarms}");
+    // With other limits, or another number of gateways, in its file it would take more than is kept for it.
+    let _other = Node::with(Node::tuning(2, central.address, &list).set("cac.nodes", "[1, 2, 3]"));
+    eventually("it is told", SOON, || central.events().contains("node 2 has another cac.disconnected").then_some(()));
+}
+
 /// Must hold 2: a link that is cut with both ends alive loses nothing and counts nothing twice.
 #[test]
 fn a_link_that_is_cut_loses_nothing() {

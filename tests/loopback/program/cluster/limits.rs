@@ -51,6 +51,13 @@ fn operators_see_and_order_the_cluster() {
     let metrics = samples(&metrics);
     assert_eq!((metrics["tollgate_cluster_granted_total"], metrics["tollgate_cluster_denied_total"]), (3.0, 1.0));
     assert_eq!((metrics["tollgate_cluster_calls"], metrics["tollgate_cluster_in_sync"]), (3.0, 1.0));
+    let (_, _, metrics) = get(central.process.tuning.addresses.metrics(), "/metrics");
+    let metrics = samples(&metrics);
+    assert_eq!(
+        (metrics["tollgate_cac_granted_total"], metrics["tollgate_cac_denied_total"], metrics["tollgate_cac_active"]),
+        (3.0, 1.0, 1.0)
+    );
+    assert_eq!(metrics["tollgate_cac_scope_calls{scope=\"carrier\"}"], 3.0, "{metrics:?}");
     let text = node.gateway.order(&["show", "cac"]);
     assert!(text.contains("node 1 of a cluster, in-sync"), "{text}");
     assert!(central.process.refused(&["show", "spans"]).contains("central node"));

@@ -3,7 +3,10 @@
 mod bad_days;
 mod keys;
 mod limits;
+mod long;
 mod pair;
+mod played;
+mod switch;
 
 use super::agent::Agent;
 use super::gateway::{Gateway, PROGRAM, SOON, Tuning, eventually};

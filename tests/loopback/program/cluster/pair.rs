@@ -103,6 +103,31 @@ fn the_other_one_of_a_pair_leads_and_no_place_is_given_twice() {
     [&one, &two].iter().for_each(|node| node.gateway.assert_sound());
 }
 
+/// Two clusters on one etcd have a leader each. A gateway that has both in its list listens to one of them, the other one says what is
+/// wrong, and they do not depose each other.
+#[test]
+fn two_clusters_on_one_etcd_do_not_disturb_each_other() {
+    let Some(etcd) = Etcd::start() else { return };
+    let list = scopes(10, "");
+    let start = |name: &str| {
+        let tuning = Central::tuning("[1]", &list).set("cac.etcd", &format!("[\"{}\"]", etcd.client));
+        Central::start(tuning.set("cac.lease", "\"2s\"").set("cac.cluster", &format!("{name:?}")))
+    };
+    let (a, b) = (start("north"), start("south"));
+    let (mut one, mut two) = (Node::start(1, &a, &list), Node::start(1, &b, &list));
+    [&a, &b].iter().for_each(|central| central.wait_for(1));
+    assert_eq!((one.call(11), two.call(11), a.calls().0, b.calls().0), (10, 10, 10, 10));
+    let list_of_both = format!("[\"{}\", \"{}\"]", a.address, b.address);
+    let mixed = Node::with(Node::tuning(2, a.address, &list).set("cac.cs", &list_of_both));
+    let refuses = |central: &Central| central.events().contains("is of another cac.cluster");
+    eventually("one of both says why", SOON, || (refuses(&a) || refuses(&b)).then_some(()));
+    mixed.wait_for("in-sync");
+    assert!(mixed.gateway.log().contains("a pair has one name"));
+    for central in [&a, &b] {
+        assert!(mode(central) == "active" && !central.events().contains("leads no more"), "{}", central.events());
+    }
+}
+
 /// Another one where `dead` was.
 fn start_at(dead: &Central, list: &str, etcd: &Etcd) -> Central {
     let tuning = Central::tuning_at(Tuning::at(dead.process.tuning.addresses), dead.address, "[1, 2]", list);

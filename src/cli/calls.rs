@@ -1,0 +1,37 @@
+//! `tollgate cac dump` and `restore`: the calls of a gateway, for its next life.
+
+use super::{ask, print, read};
+use anyhow::{Context, Result, bail};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+use tollgate::host::cluster::saved::{self, Saved};
+use tollgate::host::control::protocol::{Request, What};
+use tollgate::host::control::socket;
+use tollgate::host::control::view::Body;
+
+/// Prints the calls of a gateway: asked of itself, or of the central node, which knows them even when the gateway is gone.
+pub fn dump(socket: &Path, node: Option<u32>) -> Result<ExitCode> {
+    let show = |what| ask::exchange(socket, &Request::Show { what, name: None, state: None }).map(|(response, _)| response.body);
+    let its = match show(What::Cac)? {
+        Body::Cac(admission) => admission.link.map(|link| link.node).context("this gateway is in no cluster")?,
+        Body::Cluster(_) => node.context("this is the central node: --node says whose calls")?,
+        _ => bail!("the answer cannot be read; is it of another version?"),
+    };
+    if node.is_some_and(|node| node != its) {
+        bail!("this is node {its}");
+    }
+    let Body::Ccbs(list) = show(What::Ccbs)? else { bail!("the answer cannot be read; is it of another version?") };
+    let calls = list.rows.into_iter().filter(|row| row.node == its).collect();
+    print(&serde_json::to_string(&Saved { node: its, for_s: 0, calls })?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Puts them where the next start of the gateway takes them.
+pub fn restore(config: Option<&Path>, socket: Option<PathBuf>, file: &Path, seconds: u64) -> Result<ExitCode> {
+    let config = read(config)?;
+    let text = std::fs::read_to_string(file).with_context(|| format!("{}", file.display()))?;
+    let running = socket.unwrap_or_else(|| socket::path(&config));
+    print(&saved::restore(&config, &running, &text, Duration::from_secs(seconds))?)?;
+    Ok(ExitCode::SUCCESS)
+}
