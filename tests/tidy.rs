@@ -31,7 +31,7 @@ const EDGES: &[(&str, &[&str])] = &[
 const CRATE_EDGES: &[(&str, &[&str])] = &[
     ("proto", &[]),
     ("sim", &["proto"]),
-    ("load", &["proto", "host"]),
+    ("load", &["proto", "config", "host"]),
     ("config", &["proto"]),
     ("host", &["proto", "config"]),
     ("cli", &["proto", "config", "host", "load"]),

@@ -3,13 +3,14 @@
 //! One central node decides. With a pair the other has a session too, which keeps a copy of the calls there: the same messages but for
 //! requests. When the copy's keeper begins to lead it says so, the session goes on, and both ends compare (R42).
 
-use super::super::charge::Key;
+use super::super::charge::{Guid, Key, Leg};
 use super::super::ledger::bucket_of;
 use super::super::message::{Framed, Header, LOAD_MAX, Report, Side, ToCentral, ToNode, Told, VERSION};
 use super::super::policy;
 use super::reports::Reports;
 use super::{Action, Node, Note};
 use crate::proto::base::Time;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Calls in one chunk of a sync (R30).
@@ -418,10 +419,19 @@ impl Node {
         self.note(Note::Mended(Side(side as u8), buckets.len() as u32));
         // Only the one that decides knows of calls that are asked for.
         let is_asked = self.leader() == Some(side);
-        for &bucket in buckets {
-            let here = |key: &Key| bucket_of(key) == bucket;
-            let calls: Vec<Told> = self.all().filter(|told| here(&self.key(told.guid, told.leg))).collect();
-            let asked = self.requests.asked().filter(|&(guid, leg)| is_asked && here(&self.key(guid, leg))).collect();
+        // One look at all calls, however many parts differ.
+        let mut parts: BTreeMap<u8, (Vec<Told>, Vec<(Guid, Leg)>)> = buckets.iter().map(|&bucket| (bucket, Default::default())).collect();
+        for told in self.all() {
+            if let Some((calls, _)) = parts.get_mut(&bucket_of(&self.key(told.guid, told.leg))) {
+                calls.push(told);
+            }
+        }
+        for (guid, leg) in self.requests.asked().filter(|_| is_asked) {
+            if let Some((_, asked)) = parts.get_mut(&bucket_of(&self.key(guid, leg))) {
+                asked.push((guid, leg));
+            }
+        }
+        for (bucket, (calls, asked)) in parts {
             self.send(side, ToCentral::Bucket { bucket, calls, asked });
         }
     }
