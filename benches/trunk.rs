@@ -28,7 +28,7 @@ impl Looped {
     fn new(calls: bool) -> Looped {
         let layout = Layout::new(Structure::Frames { channels: CHANNELS as u8, frames: 8 }, None).expect("a layout");
         let (jitter, jitter_max) = (Duration::from_millis(6), Duration::from_millis(60));
-        let circuit = CircuitSettings { layout, jitter, jitter_max, own_clock: true, idle: 0xFF, sequence: 0 };
+        let circuit = CircuitSettings { layout, framing: None, jitter, jitter_max, own_clock: true, idle: 0xFF, sequence: 0 };
         let endpoints = (0..CHANNELS).map(|n| Some(EndpointIndex(n))).collect();
         let facility = Facility::Span(SpanIndex(0));
         let settings = DigroupSettings { circuit, facility, endpoints, coding: None, voice: voice::Settings::default() };

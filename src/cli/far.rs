@@ -80,8 +80,8 @@ fn spans(config: &Config, loss: f64) -> Result<Vec<Span>> {
         for (line, place) in span.lines().zip(0..) {
             let wire = first.line(place);
             let layout = wire.layout().map_err(|why| anyhow::anyhow!("the pseudowire at {}: {why}", wire.local))?;
-            let (listen, peer, jitter) = (wire.peer, wire.local, wire.jitter);
-            let trunk = TrunkSettings { listen, peer, layout, e1, jitter, ppm: 0.0, loss };
+            let (listen, peer, jitter, framing) = (wire.peer, wire.local, wire.jitter, wire.framing);
+            let trunk = TrunkSettings { listen, peer, layout, framing, e1, jitter, ppm: 0.0, loss };
             let channels = channel_numbers(e1, coding.is_some());
             spans.push(Span { name: line.name, trunk, kind: signals.kind, digits: signals.digits(), coding, channels });
         }

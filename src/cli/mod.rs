@@ -56,7 +56,7 @@ enum Verb {
     },
     /// Play the call agent against a gateway and measure it.
     Load(load::Args),
-    /// Play the far end of a T1 or E1 in a pseudowire (CESoPSN): tones, patterns and CAS bits, and what comes back.
+    /// Play the far end of a T1 or E1 in a pseudowire (CESoPSN, SAToP): tones, patterns and CAS bits, and what comes back.
     FarEnd(load::far_end::Args),
     /// Try AF_XDP on a network card and echo by it, or ask the echo of another host.
     Nic(host::nic::Args),

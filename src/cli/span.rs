@@ -23,22 +23,26 @@ pub fn text(span: &SpanPage, history: bool) -> String {
         ("endpoints", with(&row.endpoints.to_string(), usage.as_deref())),
         ("counters lag", format!("{} s", span.lag_s)),
     ];
-    let circuit = span.circuit.as_ref().map(|circuit| format!("\n{}", page(pseudowire(circuit)))).unwrap_or_default();
+    let circuit = span.circuit.as_ref().map(|circuit| format!("\n{}", page(pseudowire(circuit, span.card == "satop")))).unwrap_or_default();
     format!("{}{circuit}\n{}", page(lines), counters(span, history))
 }
 
-/// What its pseudowire does.
-fn pseudowire(row: &CircuitRow) -> [(&'static str, String); 6] {
+/// What its pseudowire does; `framed`: with the framing of the trunk.
+fn pseudowire(row: &CircuitRow, framed: bool) -> Vec<(&'static str, String)> {
     let CircuitRow { received, sent, lost, late, duplicate, overrun, strays, malformed, slips, restarted, .. } = row;
-    let CircuitRow { local_faults, remote_losses, remote_defects, waiting, wait_ms, drift_ppm, .. } = row;
-    [
+    let CircuitRow { local_faults, remote_losses, remote_defects, waiting, wait_ms, drift_ppm, violations, frame_losses, .. } = row;
+    let mut lines = vec![
         ("pseudowire", row.state.clone()),
         ("packets", format!("{received} in, {sent} out, {lost} lost, {late} late, {duplicate} twice, {overrun} too early")),
         ("foreign", format!("{strays} strays, {malformed} malformed")),
         ("far end", format!("{local_faults} L, {remote_losses} R, {remote_defects} RDI, {restarted} new sequences")),
         ("buffer", format!("{waiting} packets wait, {wait_ms} ms aimed at, {slips} slips")),
         ("clock", format!("{drift_ppm} ppm faster than ours")),
-    ]
+    ];
+    if framed {
+        lines.push(("framing", format!("{violations} violations, lost {frame_losses} times")));
+    }
+    lines
 }
 
 fn counters(span: &SpanPage, history: bool) -> String {

@@ -249,7 +249,7 @@ register! {
         open_cost: Duration = (Duration::ZERO) in Duration::ZERO..=millis(100); restart
     }
 
-    /// Spans that come in pseudowires (CESoPSN, RFC 5086), and the RTP ports of their connections.
+    /// Spans that come in pseudowires (CESoPSN, RFC 5086, and SAToP, RFC 4553), and the RTP ports of their connections.
     CesopsnCard = "cards.cesopsn" {
         /// The address connections send and receive RTP at.
         media_address: IpAddr = (IpAddr::V4(Ipv4Addr::LOCALHOST)) in (); restart
@@ -273,19 +273,26 @@ register! {
         kind: SpanKind = required in (); restart
         /// The number in its name: `1`, or `"1-16"` for sixteen alike.
         unit: Units = required in (); restart
-        /// The card it is on: `"sim"`, or `"cesopsn"` for a T1 or E1 in a pseudowire.
+        /// The card it is on: `"sim"`, or for a T1 or E1 in a pseudowire `"cesopsn"`, and for a T1 `"satop"` where the far end leaves the framing in.
         card: Card = (Card::Sim) in (); restart
-        /// With `"cesopsn"`: where its packets come to. Each T1 or E1 has a port of its own (RFC 5086 4.2); this is that of the first one, the others
+        /// In a pseudowire: where its packets come to. Each T1 or E1 has a port of its own (RFC 5086 4.2); this is that of the first one, the others
         /// of the table have the next ones in order.
         local: Option<SocketAddr> = (None) in DefaultPort(49152); restart
-        /// With `"cesopsn"`: where the far end sends from and receives, ports as with `local`. Packets from elsewhere are dropped and counted.
+        /// In a pseudowire: where the far end sends from and receives, ports as with `local`. Packets from elsewhere are dropped and counted.
         peer: Option<SocketAddr> = (None) in DefaultPort(49152); restart
         /// With `"cesopsn"`: frames of 125 us in a packet. `"auto"`: a whole multiframe with signalling, 24 for a T1 (3 ms) and 16 for an E1
         /// (2 ms), else 8 (1 ms). With signalling it divides the multiframe. Both ends must agree.
         frames: Auto<u8> = (Auto::Auto) in 1..=64; restart
-        /// With `"cesopsn"`: the RTP payload type when the packets have RTP headers. Both ends must agree.
+        /// With `"satop"`: how the T1 is framed.
+        framing: T1Framing = (T1Framing::Esf) in (); restart
+        /// With `"satop"`: whether each 193 bits come padded to 25 octets (octet-aligned T1, RFC 4553 5.2). Both ends must agree.
+        octet_aligned: bool = false in (); restart
+        /// With `"satop"`: octets of the trunk in a packet. `"auto"`: 192 (0.995 ms), or 200 (1 ms) with `octet_aligned`, where it is a multiple of
+        /// 25. Both ends must agree.
+        payload: Auto<u16> = (Auto::Auto) in 96..=1400; restart
+        /// In a pseudowire: the RTP payload type when the packets have RTP headers. Both ends must agree.
         rtp: Option<u8> = (None) in 96..=127; restart
-        /// With `"cesopsn"`: the shortest mean wait of packets in the jitter buffer. It grows up to `jitter_max` when packets come late.
+        /// In a pseudowire: the shortest mean wait of packets in the jitter buffer. It grows up to `jitter_max` when packets come late.
         jitter: Duration = (millis(6)) in millis(1)..=millis(200); restart
         /// See `jitter`.
         jitter_max: Duration = (millis(60)) in millis(1)..=millis(200); restart

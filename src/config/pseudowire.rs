@@ -8,9 +8,12 @@ use std::time::Duration;
 use super::check::unfit;
 use super::defaults::SpanEntry;
 use super::file::{Findings, Raw};
-use super::types::{Card, Codec, Signalling, SpanKind};
+use super::types::{Card, Codec, Signalling, SpanKind, T1Framing};
 use super::valid::Span;
-use super::value::duration_text;
+use super::value::{Auto, duration_text};
+use crate::proto::circuit::Framing;
+use crate::proto::framer::Format;
+use crate::proto::pseudowire::packet::GROUP;
 use crate::proto::pseudowire::{Layout, RtpSettings, Structure};
 
 /// The pseudowire of a T1 or E1.
@@ -22,6 +25,8 @@ pub struct Wire {
     pub peer: SocketAddr,
     /// What a packet carries.
     pub structure: Structure,
+    /// How its bits are framed, when it carries bits.
+    pub framing: Option<Framing>,
     /// The RTP payload type, when there are RTP headers.
     pub rtp: Option<u8>,
     /// The shortest mean wait in the jitter buffer.
@@ -47,15 +52,20 @@ impl Wire {
 
 impl fmt::Display for Wire {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Wire { local, peer, structure, rtp, jitter, jitter_max } = self;
+        let Wire { local, peer, structure, framing, rtp, jitter, jitter_max } = self;
         let (jitter, jitter_max) = (duration_text(*jitter), duration_text(*jitter_max));
-        let frames = match structure {
-            Structure::Frames { frames, .. } => *frames,
-            Structure::Signalled { frames, .. } => u16::from(*frames),
-            Structure::Bits(octets) => *octets,
-        };
+        write!(f, "local = {local}, peer = {peer}, ")?;
+        match structure {
+            Structure::Frames { frames, .. } => write!(f, "frames = {frames}")?,
+            Structure::Signalled { frames, .. } => write!(f, "frames = {frames}")?,
+            Structure::Bits(octets) => write!(f, "payload = {octets}")?,
+            Structure::Groups(groups) => write!(f, "octet_aligned, payload = {}", usize::from(*groups) * GROUP)?,
+        }
+        if let Some(framing) = framing {
+            write!(f, ", framing = {}", if framing.format == Format::D4 { T1Framing::D4 } else { T1Framing::Esf }.word())?;
+        }
         let rtp = rtp.map_or("off".to_owned(), |rtp| rtp.to_string());
-        write!(f, "local = {local}, peer = {peer}, frames = {frames}, rtp = {rtp}, jitter = {jitter} to {jitter_max}")
+        write!(f, ", rtp = {rtp}, jitter = {jitter} to {jitter_max}")
     }
 }
 
@@ -64,19 +74,33 @@ fn further(address: SocketAddr, places: usize) -> SocketAddr {
     SocketAddr::new(address.ip(), u16::try_from(port).unwrap_or(0))
 }
 
+/// Whether it is in a pseudowire.
+fn is_wired(entry: &SpanEntry) -> bool {
+    matches!(entry.card, Card::Cesopsn | Card::Satop)
+}
+
 /// The pseudowire of the first line of the span number `place` of `entry`; `None` unless it has one.
 pub(super) fn wire(entry: &SpanEntry, place: usize) -> Option<Wire> {
-    if entry.card != Card::Cesopsn {
+    if !is_wired(entry) {
         return None;
     }
     let lines = if entry.kind == SpanKind::T3 { 28 } else { 1 };
     let (local, peer) = (entry.local?, entry.peer?);
-    let first = Wire { local, peer, structure: structure(entry), rtp: entry.rtp, jitter: entry.jitter, jitter_max: entry.jitter_max };
+    let SpanEntry { rtp, jitter, jitter_max, .. } = *entry;
+    let first = Wire { local, peer, structure: structure(entry), framing: framing(entry), rtp, jitter, jitter_max };
     Some(first.line(place * lines))
 }
 
 /// With signalling its nibbles follow each multiframe (RFC 5086 5.4); an E1's channel 16 is then no payload.
 fn structure(entry: &SpanEntry) -> Structure {
+    if entry.card == Card::Satop {
+        let payload = entry.payload.fixed().copied();
+        return if entry.octet_aligned {
+            Structure::Groups(payload.unwrap_or(200) / GROUP as u16)
+        } else {
+            Structure::Bits(payload.unwrap_or(192))
+        };
+    }
     let (channels, multiframe) = if entry.kind == SpanKind::E1 { (30, 16) } else { (24, 24) };
     let frames = entry.frames.fixed().copied();
     match entry.signalling {
@@ -88,12 +112,18 @@ fn structure(entry: &SpanEntry) -> Structure {
     }
 }
 
+/// How the bits of a T1 are framed, where they come with their framing.
+fn framing(entry: &SpanEntry) -> Option<Framing> {
+    let format = if entry.framing == T1Framing::D4 { Format::D4 } else { Format::Esf };
+    (entry.card == Card::Satop).then_some(Framing { format, signalled: entry.signalling != Signalling::Clear })
+}
+
 /// Checks every `[[span]]` and the ports against each other.
 pub(super) fn check(raw: &Raw, spans: &[Span], findings: &mut Findings<'_>) {
     for (path, entry) in &raw.spans {
         check_entry(path, entry, findings);
     }
-    if !raw.spans.iter().any(|(_, entry)| entry.card == Card::Cesopsn) {
+    if !raw.spans.iter().any(|(_, entry)| is_wired(entry)) {
         return;
     }
     check_ports(raw, spans, findings);
@@ -103,10 +133,11 @@ pub(super) fn check(raw: &Raw, spans: &[Span], findings: &mut Findings<'_>) {
 fn check_entry(path: &str, entry: &SpanEntry, findings: &mut Findings<'_>) {
     let key = |setting: &str| format!("{path}.{setting}");
     let card = key("card");
-    if entry.card != Card::Cesopsn {
+    check_bits(path, entry, findings);
+    if !is_wired(entry) {
         for (setting, address) in [("local", &entry.local), ("peer", &entry.peer)] {
             if address.is_some() {
-                findings.cross(&key(setting), &[&card], address, "must be \"off\" unless card = \"cesopsn\"");
+                findings.cross(&key(setting), &[&card], address, "must be \"off\" unless card = \"cesopsn\" or \"satop\"");
             }
         }
         return;
@@ -114,7 +145,8 @@ fn check_entry(path: &str, entry: &SpanEntry, findings: &mut Findings<'_>) {
     let lines = if entry.kind == SpanKind::T3 { 28 } else { 1 } * (usize::from(entry.unit.last - entry.unit.first) + 1);
     for (setting, address) in [("local", &entry.local), ("peer", &entry.peer)] {
         let Some(given) = address else {
-            findings.cross(&key(setting), &[&card], address, "must be given with card = \"cesopsn\"");
+            let problem = format!("must be given with card = \"{}\"", entry.card.word());
+            findings.cross(&key(setting), &[&card], address, problem);
             continue;
         };
         if let Some(problem) = unfit(given.ip()) {
@@ -146,8 +178,38 @@ fn check_entry(path: &str, entry: &SpanEntry, findings: &mut Findings<'_>) {
         let problem = format!("must be at most jitter_max = {}", duration_text(entry.jitter_max));
         findings.cross(&key("jitter"), &[&key("jitter_max")], &entry.jitter, problem);
     }
-    if let Err(problem) = Layout::new(structure(entry), None) {
+    if entry.card == Card::Cesopsn
+        && let Err(problem) = Layout::new(structure(entry), None)
+    {
         findings.cross(&key("frames"), &[&key("signalling")], &entry.frames, format!("must be another number: {problem}"));
+    }
+}
+
+/// What only a card of bits has, and what it has not.
+fn check_bits(path: &str, entry: &SpanEntry, findings: &mut Findings<'_>) {
+    let key = |setting: &str| format!("{path}.{setting}");
+    let card = key("card");
+    if entry.card != Card::Satop {
+        let problem = "must be the default unless card = \"satop\"";
+        if entry.framing != T1Framing::Esf {
+            findings.cross(&key("framing"), &[&card], &entry.framing, problem);
+        }
+        if entry.octet_aligned {
+            findings.cross(&key("octet_aligned"), &[&card], &entry.octet_aligned, problem);
+        }
+        if entry.payload != Auto::Auto {
+            findings.cross(&key("payload"), &[&card], &entry.payload, problem);
+        }
+        return;
+    }
+    if entry.kind == SpanKind::E1 {
+        findings.cross(&card, &[&key("kind")], &entry.card, "must be \"cesopsn\" for an E1: the framing of a T1 is all that is known here");
+    }
+    if entry.frames != Auto::Auto {
+        findings.cross(&key("frames"), &[&card], &entry.frames, "must be \"auto\" with card = \"satop\": payload is what a packet holds");
+    }
+    if entry.octet_aligned && entry.payload.fixed().is_some_and(|octets| !usize::from(*octets).is_multiple_of(GROUP)) {
+        findings.cross(&key("payload"), &[&key("octet_aligned")], &entry.payload, "must be a multiple of 25 with octet_aligned = true");
     }
 }
 
@@ -236,7 +298,10 @@ mod tests {
     fn what_does_not_fit_is_refused_with_its_reason() {
         let cases = [
             ("local = \"127.0.0.1:50000\"\n", "", "span[2].local = \"off\" (the default): must be given with card = \"cesopsn\""),
-            ("card = \"cesopsn\"\n", "", "span[2].peer = \"127.0.0.2:50100\": must be \"off\" unless card = \"cesopsn\""),
+            ("card = \"cesopsn\"\n", "", "span[2].peer = \"127.0.0.2:50100\": must be \"off\" unless card = \"cesopsn\" or \"satop\""),
+            ("kind", "framing = \"d4\"\nkind", "span[2].framing = \"d4\": must be the default unless card = \"satop\""),
+            ("\"t1\"", "\"e1\"\noctet_aligned = true", "span[2].octet_aligned = true: must be the default unless"),
+            ("kind", "payload = 300\nkind", "span[2].payload = 300: must be the default unless"),
             ("127.0.0.2:50100", "[::1]:50100", "must be of the same family as local"),
             ("127.0.0.2:50100", "127.0.0.2:65533", "must leave room for a port for each of 4 lines"),
             ("127.0.0.1:50000", "127.0.0.1:2424", "must leave 127.0.0.1:2427 to gateway.listen"),
@@ -261,6 +326,27 @@ mod tests {
         assert_eq!(crowded.matches("span[2].local").count(), 1, "said once: {crowded}");
         let twice = format!("{GOOD}[[span]]\n{}", GOOD.replace("\"1-4\"", "5").replace(":50000", ":50003"));
         assert!(with(&twice).unwrap_err().contains("span[3].local = \"127.0.0.1:50003\": must leave 127.0.0.1:50003 to span[2].local"));
+    }
+
+    #[test]
+    fn a_t1_bit_by_bit_has_its_framing_and_a_payload() {
+        let satop = GOOD.replace("\"cesopsn\"", "\"satop\"");
+        let wire = |more: &str| with(&format!("{satop}{more}")).map(|config| config.spans[1].wire.unwrap());
+        let plain = wire("").unwrap();
+        let (local, jitter) = ("local = 127.0.0.1:50000, peer = 127.0.0.2:50100", "jitter = 6ms to 60ms");
+        assert_eq!(plain.to_string(), format!("{local}, payload = 192, framing = esf, rtp = off, {jitter}"));
+        assert_eq!(plain.layout().unwrap().packet_octets(), 4 + 192);
+        let aligned = wire("framing = \"d4\"\noctet_aligned = true\nsignalling = \"mf-wink\"\nrtp = 97\n").unwrap();
+        assert_eq!(aligned.to_string(), format!("{local}, octet_aligned, payload = 200, framing = d4, rtp = 97, {jitter}"));
+        assert!(aligned.framing.unwrap().signalled && !plain.framing.unwrap().signalled);
+        for (more, wanted) in [
+            ("frames = 8\n", "span[2].frames = 8: must be \"auto\" with card = \"satop\""),
+            ("octet_aligned = true\npayload = 192\n", "span[2].payload = 192: must be a multiple of 25"),
+        ] {
+            assert!(wire(more).unwrap_err().contains(wanted), "{more}");
+        }
+        let e1 = with(&satop.replace("\"t1\"", "\"e1\"")).unwrap_err();
+        assert!(e1.contains("span[2].card = \"satop\": must be \"cesopsn\" for an E1"), "{e1}");
     }
 
     #[test]

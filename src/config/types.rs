@@ -222,6 +222,16 @@ words! {
         Sim = "sim",
         /// A pseudowire over UDP, structure-aware (RFC 5086).
         Cesopsn = "cesopsn",
+        /// A pseudowire over UDP, bit by bit (RFC 4553); the framing of the T1 is the gateway's.
+        Satop = "satop",
+    }
+
+    /// How a T1 is framed.
+    T1Framing {
+        /// Extended superframe: CRC-6 and a data link.
+        Esf = "esf",
+        /// Superframe.
+        D4 = "d4",
     }
 
     /// A kind of span.

@@ -28,6 +28,7 @@ use crate::proto::aggregate::{Forms, Widest};
 use crate::proto::base::{CoreId, Counters, Time};
 use crate::proto::core::{Boot, Core};
 use crate::proto::endpoint::{Encoding, Law};
+use crate::proto::framer::Format;
 use crate::proto::overload::Levels;
 use crate::proto::overload::telling::{Adds, Manner};
 use crate::proto::plan::{
@@ -482,6 +483,7 @@ pub(super) fn plan(config: &Config, layout: &config::Plan) -> Result<Plan> {
             agent: config.agent_of(configured),
             signalling: signalling(configured),
             gateway: config.gateway_of(configured),
+            superframe: configured.wire.and_then(|wire| wire.framing).is_some_and(|framing| framing.format == Format::D4),
         });
     }
     let gateway = &config.gateway;

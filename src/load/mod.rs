@@ -67,7 +67,8 @@ pub struct Args {
     /// and far ends that play their part.
     #[arg(long, value_enum, required = false, required_unless_present_any = ["voice", "cluster"], default_value_ifs([("voice", "true", "call"), ("cluster", "true", "call")]))]
     pub scenario: ScenarioName,
-    /// Open loop: commands (calls, over trunks that signal and for H.248) per second by schedule, whatever the gateway does.
+    /// Open loop: commands (calls, over trunks that signal and for H.248) per second by schedule, whatever the gateway does. With --voice: calls
+    /// that begin in a second at most, while channels are free.
     #[arg(long, value_name = "N", conflicts_with = "window", required_unless_present_any = ["window", "voice"])]
     pub rate: Option<f64>,
     /// With --rate: how they come, at equal distances or at random (a Poisson process).
@@ -280,6 +281,10 @@ impl Args {
         if self.protocol != Protocol::Mgcp || self.xdp.is_some() || self.loss + self.duplicate + self.misbehave > 0.0 || self.standing > 0 {
             bail!("--protocol h248, --xdp, --loss, --duplicate, --misbehave and --standing: not with --voice");
         }
+        if self.window.is_some() || self.throttle || self.events.is_some() || !self.broken.is_empty() || self.arrivals != Arrivals::Constant
+        {
+            bail!("--window, --throttle, --events, --break and --arrivals: not with --voice; --rate says how many calls begin in a second");
+        }
         self.check_addresses()?;
         Ok(voice::Around {
             listen: self.listen(),
@@ -287,6 +292,7 @@ impl Args {
             domain: self.domain.clone(),
             duration: self.duration()?,
             hold: Duration::from_millis(self.hold),
+            rate: self.rate,
             seed: self.seed.unwrap_or_else(random_seed),
             json: self.json,
         })

@@ -12,6 +12,7 @@ pub mod circuit;
 pub mod codec;
 pub mod core;
 pub mod endpoint;
+pub mod framer;
 pub mod h248;
 pub mod mgcp;
 pub mod overload;

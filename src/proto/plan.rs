@@ -108,6 +108,8 @@ pub struct SpanPlan {
     pub signalling: Signalling,
     /// The gateway of [`Plan::gateways`] whose controllers have it; `None`: it is MGCP's.
     pub gateway: Option<u8>,
+    /// Whether it is a T1 with superframes (D4), whose errored seconds are others (RFC 4805 3.4.3).
+    pub superframe: bool,
 }
 
 /// Sizes of the tables of one core.

@@ -60,8 +60,10 @@ impl Layout {
 /// The plan of a gateway with these facilities: domain `tgw.example.net` and its address, 192.0.2.10 and 2001:db8::10, port 2427.
 pub fn plan(layout: Layout, facilities: &[FacilityPlan]) -> Plan {
     let topology = Topology::new(facilities).expect("facilities of a simulation");
-    let spans =
-        vec![SpanPlan { law: Law::Mu, agent: AgentId(0), signalling: Signalling::default(), gateway: None }; topology.spans().len()];
+    let spans = vec![
+        SpanPlan { law: Law::Mu, agent: AgentId(0), signalling: Signalling::default(), gateway: None, superframe: false };
+        topology.spans().len()
+    ];
     Plan {
         spans,
         domains: vec![b"tgw.example.net"[..].into(), b"[192.0.2.10]"[..].into()],

@@ -76,7 +76,13 @@ fn plan(gateways: usize) -> Plan {
     let t1 = |unit| FacilityPlan { kind: FacilityKind::T1, unit, common_channel: false };
     let count = SPANS * gateways as u16;
     let topology = Topology::new(&(1..=u32::from(count)).map(t1).collect::<Vec<_>>()).unwrap();
-    let span = |n: u16| SpanPlan { law: Law::Mu, agent: AgentId(0), signalling: Signalling::default(), gateway: Some((n / SPANS) as u8) };
+    let span = |n: u16| SpanPlan {
+        law: Law::Mu,
+        agent: AgentId(0),
+        signalling: Signalling::default(),
+        gateway: Some((n / SPANS) as u8),
+        superframe: false,
+    };
     let own = |n: usize| GatewayPlan {
         name: format!("gw{n}"),
         message_id: format!("[192.0.2.{}]:2944", 100 + n),

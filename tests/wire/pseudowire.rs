@@ -1,7 +1,8 @@
-//! Pseudowire packets we write, read by a dissector that is not ours: tshark's, for CESoPSN.
+//! Pseudowire packets we write, read by a dissector that is not ours: tshark's, for CESoPSN and SAToP.
 
 use tollgate::proto::base::Time;
-use tollgate::proto::circuit::{Channels, Circuit, CircuitSettings};
+use tollgate::proto::circuit::{Channels, Circuit, CircuitSettings, Framing};
+use tollgate::proto::framer::Format;
 use tollgate::proto::pseudowire::{Layout, Structure};
 
 use super::tshark::dissect;
@@ -25,7 +26,9 @@ impl Channels for Numbers {
 fn packets(structure: Structure) -> Vec<Vec<u8>> {
     let ms = std::time::Duration::from_millis;
     let layout = Layout::new(structure, None).unwrap();
-    let settings = CircuitSettings { layout, jitter: ms(6), jitter_max: ms(20), own_clock: false, idle: 0xFF, sequence: 65_534 };
+    let framing = layout.is_bits().then_some(Framing { format: Format::Esf, signalled: false });
+    let (jitter, jitter_max) = (ms(6), ms(20));
+    let settings = CircuitSettings { layout, framing, jitter, jitter_max, own_clock: false, idle: 0xFF, sequence: 65_534 };
     let mut circuit = Circuit::new(Time::ZERO, &settings).unwrap();
     (0..200).map(|_| circuit.play(&mut Numbers).to_vec()).collect()
 }
@@ -33,12 +36,20 @@ fn packets(structure: Structure) -> Vec<Vec<u8>> {
 #[test]
 fn tshark_reads_the_control_word_of_every_packet() {
     // The dissector knows the basic mode only: signalling behind the last frame is a payload of a wrong size to it.
-    let structures = [Structure::Frames { channels: 24, frames: 8 }, Structure::Frames { channels: 1, frames: 40 }];
-    let packets: Vec<Vec<u8>> = structures.into_iter().flat_map(packets).collect();
-    let fields = ["pwcesopsn.cw.seqno", "pwcesopsn.cw.rbit", "_ws.malformed", "pwcesopsn.payload.size_invalid"];
-    let mut arguments = vec!["-d", "udp.port==51000,pwcesopsn", "-T", "fields", "-e", "frame.protocols"];
+    let frames = [Structure::Frames { channels: 24, frames: 8 }, Structure::Frames { channels: 1, frames: 40 }];
+    reads_each("pwcesopsn", "pwcesopsn", "51000", frames.into_iter().flat_map(packets).collect());
+    let bits = [Structure::Bits(192), Structure::Groups(8)];
+    reads_each("pwsatopcw", "pwsatop", "51002", bits.into_iter().flat_map(packets).collect());
+}
+
+/// tshark's `protocol`, whose fields begin with `prefix`, makes sense of each packet to `port`.
+fn reads_each(protocol: &str, prefix: &str, port: &str, packets: Vec<Vec<u8>>) {
+    let decode = format!("udp.port=={port},{protocol}");
+    let [number, r, size] = ["cw.seqno", "cw.rbit", "payload.size_invalid"].map(|field| format!("{prefix}.{field}"));
+    let fields = [&*number, &r, &size, "_ws.malformed"];
+    let mut arguments = vec!["-d", &decode, "-T", "fields", "-e", "frame.protocols"];
     arguments.extend(fields.into_iter().flat_map(|field| ["-e", field]));
-    let Some(text) = dissect("50000,51000", packets.iter().map(Vec::as_slice), &arguments) else { return };
+    let Some(text) = dissect(&format!("50000,{port}"), packets.iter().map(Vec::as_slice), &arguments) else { return };
     let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split('\t').collect()).collect();
     assert_eq!(lines.len(), packets.len());
     let number = |text: &str| match text.strip_prefix("0x") {
@@ -46,11 +57,11 @@ fn tshark_reads_the_control_word_of_every_packet() {
         None => text.parse().unwrap(),
     };
     for (place, (line, packet)) in lines.iter().zip(&packets).enumerate() {
-        assert!(line[0].contains("pwcesopsn"), "{place}: {line:?}");
+        assert!(line[0].contains(protocol), "{place}: {line:?}");
         assert_eq!(number(line[1]), (place as u16 % 200).wrapping_add(65_534), "{place}: {line:?}");
         let has_r = packet[0] & 4 != 0;
         assert_eq!(matches!(line[2], "1" | "True"), has_r, "{place}: {line:?}");
-        assert!(line[3].is_empty(), "{place}: {line:?}");
+        assert!(line[3].is_empty() && line[4].is_empty(), "{place}: {line:?}");
     }
     assert!(packets[0][0] & 4 == 0 && packets[199][0] & 4 != 0, "packet loss is told");
 }

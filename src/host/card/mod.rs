@@ -162,7 +162,8 @@ fn pseudowires(config: &Config, plan: &Plan, facilities: &[Facility], share: &Sh
         // Silence, and no endpoint on a channel that carries signalling.
         let idle = if of_plan.law == Law::A { 0xD5 } else { 0xFF };
         let sequence = entropy::seed().context("no randomness from the kernel")?[0] as u16;
-        let circuit = CircuitSettings { layout, jitter: wire.jitter, jitter_max: wire.jitter_max, own_clock: false, idle, sequence };
+        let Wire { framing, jitter, jitter_max, .. } = wire;
+        let circuit = CircuitSettings { layout, framing, jitter, jitter_max, own_clock: false, idle, sequence };
         let endpoints = channels(span, coding.is_some());
         let law = if of_plan.law == Law::A { voice::Law::A } else { voice::Law::Mu };
         let connections = config.limits.connections_per_endpoint.into();

@@ -81,6 +81,8 @@ fn circuit_row(view: CircuitView) -> CircuitRow {
         remote_defects: counts.remote_defects,
         restarted: counts.buffer.restarted,
         slips: counts.slips,
+        violations: counts.violations,
+        frame_losses: counts.frame_losses,
         waiting,
         wait_ms: (target.as_secs_f64() * 1e6).round() / 1e3,
         drift_ppm: (drift_ppm * 10.0).round() / 10.0,

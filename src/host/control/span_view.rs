@@ -60,6 +60,10 @@ pub struct CircuitRow {
     pub restarted: u64,
     /// Packet periods by which playing was put off, or that were left out.
     pub slips: u64,
+    /// With SAToP: errors of the framing or its CRC, and times the framing was lost.
+    pub violations: u64,
+    /// See `violations`.
+    pub frame_losses: u64,
     /// Packets that wait to be played.
     pub waiting: u16,
     /// The mean wait that is aimed at, in ms.

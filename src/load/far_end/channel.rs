@@ -6,6 +6,7 @@ use crate::proto::circuit::{Coding, Wire};
 use crate::proto::package::parameters::Digits;
 use crate::proto::trunk::{DigitKind, Hook, LineInput, LineState};
 use crate::proto::voice::{self, Ds0, Event, Law};
+use std::collections::VecDeque;
 use std::f64::consts::TAU;
 use std::time::Duration;
 
@@ -71,7 +72,7 @@ pub struct Channel {
     register: Pattern,
     meter: Meter,
     errors: Errors,
-    last: Vec<u8>,
+    last: VecDeque<u8>,
     line: Option<Line>,
 }
 
@@ -101,7 +102,7 @@ impl Channel {
         let line =
             coding.map(|coding| Line { wire: Wire::new(coding), coding, began: None, seizes, answers, called: None, hooks: Vec::new() });
         let (register, errors) = (Pattern::new(), Errors::default());
-        let (meter, heard, last, dials) = (Meter::default(), String::new(), Vec::new(), Time::NEVER);
+        let (meter, heard, last, dials) = (Meter::default(), String::new(), VecDeque::new(), Time::NEVER);
         Channel { media, digits, dials, heard, number, law, task, sent: 0, register, meter, errors, last, line }
     }
 
@@ -120,11 +121,11 @@ impl Channel {
             Task::Idle => self.talk(now, came, send),
             Task::Loop => {
                 // A period later, as a switch that loops a channel does.
-                if self.last.len() == send.len() {
-                    send.copy_from_slice(&self.last);
+                if self.last.len() >= send.len() {
+                    let before = self.last.drain(..send.len());
+                    send.iter_mut().zip(before).for_each(|(place, octet)| *place = octet);
                 }
-                self.last.clear();
-                self.last.extend_from_slice(came);
+                self.last.extend(came);
             }
             Task::Tone => {
                 for octet in send.iter_mut() {

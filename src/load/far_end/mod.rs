@@ -1,4 +1,4 @@
-//! `tollgate far-end`: plays the far end of a T1 or E1 in a pseudowire (CESoPSN, RFC 5086), as a switch or a CES box on the other side would:
+//! `tollgate far-end`: plays the far end of a T1 or E1 in a pseudowire (CESoPSN, RFC 5086, or SAToP, RFC 4553), as a switch or a CES box on the other side would:
 //! it has the trunk's clock, sends tones, patterns and CAS bits on its channels, and measures what comes back.
 
 mod channel;
@@ -7,7 +7,7 @@ pub mod played;
 pub mod trunk;
 
 use self::channel::{Channel, Part, Task};
-use self::trunk::{Trunk, TrunkSettings};
+use self::trunk::{Satop, Trunk, TrunkSettings};
 use crate::host::clock::{Clock, WallClock};
 use crate::proto::base::Time;
 use crate::proto::circuit::{Channels, Coding};
@@ -33,7 +33,10 @@ pub struct Args {
     /// Play an E1 with A law; else a T1 with mu law.
     #[arg(long)]
     pub e1: bool,
-    /// With channel associated signalling: E&M, ABCD bits behind each multiframe.
+    /// Whether it comes bit by bit.
+    #[command(flatten)]
+    pub satop: Satop,
+    /// With channel associated signalling: E&M, ABCD bits behind each multiframe, or robbed from the octets with --satop.
     #[arg(long)]
     pub cas: bool,
     /// Frames in a packet; without, as the gateway's `frames = "auto"`.
@@ -115,10 +118,12 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         bail!("--duration 0.1 to {DURATION_MAX}, --loss 0 to 100, --ppm -1000 to 1000");
     }
     let clock = Clock::new();
+    let (layout, framing) = trunk::layout(args.satop, args.e1, args.cas, args.frames, args.rtp)?;
     let settings = TrunkSettings {
         listen: args.listen,
         peer: args.peer,
-        layout: trunk::layout(args.e1, args.cas, args.frames, args.rtp).context("--frames or --rtp")?,
+        layout,
+        framing,
         e1: args.e1,
         jitter: Duration::from_millis(args.jitter),
         ppm: args.ppm,

@@ -4,9 +4,10 @@ use crate::host::card::wire::{Paced, WireSocket};
 use crate::host::clock::{Clock, WallClock};
 use crate::host::transport::burst::Burst;
 use crate::proto::base::Time;
-use crate::proto::circuit::{Channels, Circuit, CircuitSettings};
+use crate::proto::circuit::{Channels, Circuit, CircuitSettings, Framing};
+use crate::proto::framer::Format;
 use crate::proto::pseudowire::{Layout, RtpSettings, State, Structure};
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, ensure};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -24,6 +25,8 @@ pub struct TrunkSettings {
     pub peer: SocketAddr,
     /// What is in a packet.
     pub layout: Layout,
+    /// How its bits are framed; for layouts of bits only.
+    pub framing: Option<Framing>,
     /// An E1, with A law.
     pub e1: bool,
     /// The shortest mean wait in the jitter buffer.
@@ -34,19 +37,42 @@ pub struct TrunkSettings {
     pub loss: f64,
 }
 
-/// What is in a packet of a T1 or E1, with CAS or without: `frames` of them, by default those of a multiframe, or 1 ms.
+/// Whether a trunk comes bit by bit, and how.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub struct Satop {
+    /// T1s come bit by bit with their framing (SAToP, RFC 4553), an extended superframe; else without (CESoPSN).
+    #[arg(long)]
+    pub satop: bool,
+    /// With --satop: a superframe (D4).
+    #[arg(long, requires = "satop")]
+    pub d4: bool,
+    /// With --satop: each 193 bits are padded to 25 octets.
+    #[arg(long, requires = "satop")]
+    pub octet_aligned: bool,
+}
+
+/// What is in a packet of a T1 or E1, with CAS or without: `frames` of them, by default those of a multiframe, or 1 ms; or bits, and how
+/// they are framed.
 ///
 /// # Errors
 /// What does not fit.
-pub fn layout(e1: bool, cas: bool, frames: Option<u8>, rtp: Option<u8>) -> Result<Layout> {
+pub fn layout(satop: Satop, e1: bool, cas: bool, frames: Option<u8>, rtp: Option<u8>) -> Result<(Layout, Option<Framing>)> {
+    let rtp = rtp.map(|payload_type| RtpSettings { payload_type, ssrc: None });
+    if satop.satop {
+        ensure!(!e1 && frames.is_none(), "--satop: T1s only, and without --frames");
+        let structure = if satop.octet_aligned { Structure::Groups(8) } else { Structure::Bits(192) };
+        let format = if satop.d4 { Format::D4 } else { Format::Esf };
+        let layout = Layout::new(structure, rtp).map_err(|problem| anyhow!("--rtp: {problem}"))?;
+        return Ok((layout, Some(Framing { format, signalled: cas })));
+    }
     let structure = match (e1, cas) {
         (false, false) => Structure::Frames { channels: 24, frames: frames.unwrap_or(8).into() },
         (true, false) => Structure::Frames { channels: 31, frames: frames.unwrap_or(8).into() },
         (false, true) => Structure::Signalled { channels: 24, multiframe: 24, frames: frames.unwrap_or(24) },
         (true, true) => Structure::Signalled { channels: 30, multiframe: 16, frames: frames.unwrap_or(16) },
     };
-    let rtp = rtp.map(|payload_type| RtpSettings { payload_type, ssrc: None });
-    Layout::new(structure, rtp).map_err(|problem| anyhow!("frames or RTP: {problem}"))
+    let layout = Layout::new(structure, rtp).map_err(|problem| anyhow!("--frames or --rtp: {problem}"))?;
+    Ok((layout, None))
 }
 
 /// The numbers of its channels: with CAS an E1 has no channel 16.
@@ -142,6 +168,7 @@ impl<B: Bank> Trunk<B> {
     pub fn new(clock: &Clock, settings: &TrunkSettings, bank: B) -> Result<Trunk<B>> {
         let circuit = CircuitSettings {
             layout: settings.layout,
+            framing: settings.framing,
             jitter: settings.jitter,
             jitter_max: (settings.jitter * 10).min(Duration::from_millis(200)),
             own_clock: true,
@@ -189,7 +216,13 @@ impl<B: Bank> Trunk<B> {
         let counts = view.counts;
         serde_json::json!({
             "state": match view.state { State::Filling => "filling", State::Normal => "normal", State::PacketLoss => "packet-loss" },
-            "alarms": { "packet_loss": view.alarms.packet_loss, "ais": view.alarms.ais, "rai": view.alarms.rai },
+            "alarms": {
+                "packet_loss": view.alarms.packet_loss,
+                "ais": view.alarms.ais,
+                "rai": view.alarms.rai,
+                "lof": view.alarms.out_of_frame,
+                "los": view.alarms.no_signal,
+            },
             "received": counts.received,
             "sent": counts.sent,
             "lost": counts.buffer.lost,
@@ -198,6 +231,8 @@ impl<B: Bank> Trunk<B> {
             "malformed": counts.malformed,
             "remote_losses": counts.remote_losses,
             "slips": counts.slips,
+            "violations": counts.violations,
+            "frame_losses": counts.frame_losses,
         })
     }
 }

@@ -22,6 +22,8 @@ const SETTLE: Duration = Duration::from_millis(500);
 const LOOK: Duration = Duration::from_millis(100);
 /// Beside the time digits take, so long may pass until the last one is notified.
 const DIGITS_WITHIN: Duration = Duration::from_secs(4);
+/// A voice that is ended sooner is not judged.
+const JUDGED: Duration = Duration::from_secs(1);
 /// A digit and the gap behind it.
 const DIGIT: Duration = Duration::from_millis(200);
 
@@ -37,6 +39,8 @@ pub struct Plan {
     pub addresses: [IpAddr; 2],
     /// No call begins after this.
     pub until: Time,
+    /// Calls that are up end now.
+    pub cut: bool,
 }
 
 /// What a call works with.
@@ -47,6 +51,32 @@ pub struct Room<'a> {
     pub places: &'a Places,
     pub tally: &'a mut Tally,
     pub rng: &'a mut Rng,
+    pub pace: &'a mut Pace,
+}
+
+/// How often calls may begin.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    interval: Duration,
+    next: Time,
+}
+
+impl Pace {
+    /// One call after each `interval`; those that there was no free channel for are not made up for.
+    pub fn new(interval: Duration) -> Pace {
+        Pace { interval, next: Time::ZERO }
+    }
+
+    /// Whether a call may begin now; if not, when.
+    fn begin(&mut self, now: Time) -> Result<(), Time> {
+        if now < self.next {
+            return Err(self.next);
+        }
+        // A look that comes a little late delays none of those behind it.
+        let late = now.since(self.next).min(self.interval);
+        self.next = now + self.interval.saturating_sub(late);
+        Ok(())
+    }
 }
 
 /// One end of a call.
@@ -96,6 +126,8 @@ pub struct Pair {
     way: Option<Way>,
     directions: [Direction; 2],
     wrong: Option<String>,
+    /// It was ended before there was anything to judge.
+    cut: bool,
 }
 
 /// Stages that are told apart: more than there can be while a command is repeated.
@@ -125,6 +157,7 @@ impl Pair {
             way: None,
             directions: [Direction::default(), Direction::default()],
             wrong: None,
+            cut: false,
         }
     }
 
@@ -154,9 +187,14 @@ impl Pair {
         match self.stage {
             Stage::Again if now >= room.plan.until => self.stage = Stage::Over,
             Stage::Again => {
+                if let Err(later) = room.pace.begin(now) {
+                    self.due = later.min(now + LOOK);
+                    return;
+                }
                 self.enter(Stage::Clearing);
                 self.both(now, room, |_, _| (Verb::Dlcx, String::new()));
             }
+            Stage::Dialling | Stage::Settling if room.plan.cut => self.cut(now, room),
             Stage::Dialling => self.look_at_digits(now, room),
             Stage::Settling => {
                 self.each(room, Probe::talk);
@@ -166,7 +204,10 @@ impl Pair {
             Stage::Talking => {
                 self.look_at_delays(room);
                 self.due = now + LOOK;
-                if now >= self.stage_until {
+                let talked = (now + room.plan.hold).since(self.stage_until);
+                if room.plan.cut && talked < JUDGED {
+                    self.cut(now, room);
+                } else if now >= self.stage_until || room.plan.cut {
                     self.listen_for_the_last_time(room);
                     self.enter(Stage::Hushing);
                     self.due = now;
@@ -285,6 +326,9 @@ impl Pair {
 
     fn accepted(&mut self, now: Time, room: &mut Room<'_>) {
         room.tally.set_up += 1;
+        if room.plan.cut {
+            return self.cut(now, room);
+        }
         if room.plan.digits.is_none() {
             self.settle(now);
             return;
@@ -358,8 +402,19 @@ impl Pair {
         self.both(now, room, |_, end| (Verb::Dlcx, format!("{call}I: {}\r\n", end.connection)));
     }
 
+    /// Ends the call before it was judged.
+    fn cut(&mut self, now: Time, room: &mut Room<'_>) {
+        self.cut = true;
+        self.end(now, room);
+    }
+
     fn ended(&mut self, now: Time, room: &mut Room<'_>) {
         let lost = self.way.take().map_or(0, |way| way.lost);
+        if std::mem::take(&mut self.cut) && self.wrong.is_none() {
+            room.tally.cut += 1;
+            self.enter(Stage::Over);
+            return;
+        }
         room.tally.call(room.plan, &self.ends[0].name, &self.directions, self.wrong.take(), lost);
         self.attempts = 0;
         self.enter(Stage::Again);

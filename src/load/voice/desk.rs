@@ -1,5 +1,6 @@
 //! The call agent's desk: commands to several gateways from one socket, and what comes back.
 
+use crate::load::sender::is_unreachable;
 use crate::load::socket::LoadSocket;
 use crate::proto::agent::Timers;
 use crate::proto::agent::answers::Answers;
@@ -35,6 +36,8 @@ pub struct Answer {
 /// A gateway, as the agent sees it.
 struct Gateway {
     address: SocketAddr,
+    /// Whether anything came from it.
+    is_heard: bool,
     transactions: Transactions,
     confirmations: Confirmations,
 }
@@ -45,6 +48,8 @@ pub struct Desk {
     gateways: Vec<Gateway>,
     answers: Answers,
     timers: Timers,
+    /// What the network said last of an address that cannot be reached.
+    unreachable: Option<io::ErrorKind>,
     /// Restarts that gateways announced.
     pub restarts: u64,
 }
@@ -58,11 +63,12 @@ impl Desk {
         let timers = Timers::default();
         let gateway = |address: &SocketAddr| Gateway {
             address: *address,
+            is_heard: false,
             transactions: Transactions::new(timers, vec![*address], limit, 1, rng),
             confirmations: Confirmations::new(),
         };
         let gateways = gateways.iter().map(gateway).collect();
-        Ok(Desk { socket: LoadSocket::bind(listen)?, gateways, answers: Answers::new(), timers, restarts: 0 })
+        Ok(Desk { socket: LoadSocket::bind(listen)?, gateways, answers: Answers::new(), timers, unreachable: None, restarts: 0 })
     }
 
     /// Sends a command; what becomes of it is told to `token`. False when there is no room for another one.
@@ -78,24 +84,41 @@ impl Desk {
     /// # Errors
     /// What the network said.
     pub fn work(&mut self, now: Time, news: &mut Vec<News>) -> io::Result<()> {
-        let Desk { socket, gateways, answers, timers, restarts } = self;
+        let Desk { socket, gateways, answers, timers, unreachable, restarts } = self;
         let mut desk = Taking { gateways, answers, timers, restarts, news };
         match socket.receive(|from, datagram| desk.take(now, from, datagram)) {
             Ok(_) => {}
             // A gateway that is not there yet: the command is repeated.
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
-            Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::HostUnreachable) => {}
+            Err(error) if is_unreachable(&error) => {
+                *unreachable = Some(error.kind());
+            }
             Err(error) => return Err(error),
         }
         let mut out = |to: SocketAddr, bytes: &[u8]| {
             // What the kernel refuses is repeated, as what is lost is.
-            let _ = socket.send_run(to, bytes, bytes.len());
+            if let Err(error) = socket.send_run(to, bytes, bytes.len())
+                && is_unreachable(&error)
+            {
+                *unreachable = Some(error.kind());
+            }
         };
         answers.poll(&mut out);
         for gateway in gateways {
             gateway.transactions.poll(now, &mut out, &mut |ended: Ended| news.push(News::Lost(ended.token)));
         }
         Ok(())
+    }
+
+    /// A gateway that nothing has come from, in words, and what the network says of it.
+    pub fn silent(&self) -> Option<String> {
+        let gateway = self.gateways.iter().find(|gateway| !gateway.is_heard)?;
+        let why = match self.unreachable {
+            None => "",
+            Some(io::ErrorKind::ConnectionRefused) => ": connection refused (ECONNREFUSED), no gateway listens there",
+            Some(_) => ": the network says it cannot be reached",
+        };
+        Some(format!("{}{why}", gateway.address))
     }
 
     /// When it has something to send.
@@ -122,6 +145,9 @@ impl Taking<'_> {
     fn take(&mut self, now: Time, from: SocketAddr, datagram: &[u8]) {
         let exact = self.gateways.iter().position(|gateway| gateway.address == from);
         let Some(place) = exact.or_else(|| self.gateways.iter().position(|gateway| gateway.address.ip() == from.ip())) else { return };
+        if let Some(gateway) = self.gateways.get_mut(place) {
+            gateway.is_heard = true;
+        }
         for (range, peek) in peek::split(datagram) {
             let Some(message) = datagram.get(range) else { continue };
             match peek {

@@ -17,12 +17,12 @@ mod quality;
 mod relay;
 mod tally;
 
-use self::call::{PAIRS, Pair, Plan, Room, TOKENS};
+use self::call::{PAIRS, Pace, Pair, Plan, Room, TOKENS};
 use self::desk::{Desk, News};
 use self::probe::{Places, Probe, Probes, Signal};
 use self::relay::Impairment;
 use self::tally::Tally;
-use super::far_end::trunk::{self, Trunk, TrunkSettings};
+use super::far_end::trunk::{self, Satop, Trunk, TrunkSettings};
 use crate::host::clock::{Clock, WallClock};
 use crate::proto::base::{Rng, Time};
 use crate::proto::package::parameters::Digits;
@@ -50,6 +50,9 @@ pub struct Args {
     /// With --voice: the T1 that the one of the same place in the list of --trunk calls; of the second --target when there is one.
     #[arg(long, value_name = "SPAN=A:P,A:P", requires = "voice")]
     pub to_trunk: Vec<Wire>,
+    /// With --voice: whether trunks come bit by bit.
+    #[command(flatten)]
+    pub satop: Satop,
     /// With --voice: the coding of the calls; `clearmode` carries a pattern of bits in place of the tone.
     #[arg(long, value_enum, default_value = "pcmu")]
     pub coding: Coding,
@@ -124,6 +127,8 @@ pub struct Around {
     pub duration: Duration,
     /// The length of a call's voice; zero: as long as calls are made.
     pub hold: Duration,
+    /// Calls that may begin in a second; `None`: as soon as channels are free.
+    pub rate: Option<f64>,
     /// Of everything random.
     pub seed: u64,
     /// Whether the report is one JSON object.
@@ -134,10 +139,16 @@ pub struct Around {
 const NAP: Duration = Duration::from_millis(1);
 /// The first call begins so long after the trunks: until then their buffers fill, and what is said is not heard.
 const WARM_UP: Duration = Duration::from_secs(1);
+/// So long after the first command each gateway has said something, or there is none.
+const SILENCE: Duration = Duration::from_secs(3);
 /// The first call is set up within this, or none is.
 const OPENING: Duration = Duration::from_secs(30);
 /// Beyond the end of the schedule calls may take so long to end.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Calls that are cut may take so long to end: a gateway that has gone does not keep anybody here.
+const CUT_PATIENCE: Duration = Duration::from_secs(3);
+/// The most calls a second.
+const RATE_MAX: f64 = 10_000.0;
 /// Digits of a call.
 const DIGITS: &str = "0123456789*#ABCD";
 
@@ -172,6 +183,7 @@ fn check(args: &Args, around: &Around) -> Result<()> {
     for (name, percent) in [("trunk-loss", args.trunk_loss), ("rtp-loss", args.rtp_loss)] {
         ensure!((0.0..100.0).contains(&percent), "--{name} {percent}: must be from 0 to below 100");
     }
+    ensure!(around.rate.is_none_or(|rate| rate > 0.001 && rate <= RATE_MAX), "--rate: with --voice calls a second, {RATE_MAX} at most");
     ensure!(args.ppm.abs() <= 1_000.0 && args.to_ppm.abs() <= 1_000.0, "--ppm, --to-ppm: -1000 to 1000");
     if args.digits.as_deref().is_some_and(|digits| args.coding == Coding::Clearmode || !digits.chars().all(|d| DIGITS.contains(d))) {
         bail!("--digits: of {DIGITS}, and not with clearmode");
@@ -187,6 +199,7 @@ struct Stage {
     pairs: Vec<Pair>,
     places: Places,
     tally: Tally,
+    pace: Pace,
     /// Calls begin for so long after the first one was set up.
     duration: Duration,
 }
@@ -194,11 +207,11 @@ struct Stage {
 impl Stage {
     fn open(args: &Args, around: &Around, clock: &Clock, rng: &mut Rng) -> Result<Stage> {
         let signal = if args.coding == Coding::Clearmode { Signal::Pattern } else { Signal::Tone };
-        let layout = trunk::layout(false, false, None, None)?;
+        let (layout, framing) = trunk::layout(args.satop, false, false, None, None)?;
         let channels = usize::from(args.channels);
         let open = |wire: &Wire, ppm: f64| {
             let (listen, peer, jitter) = (wire.listen, wire.peer, Duration::from_millis(args.trunk_jitter));
-            let settings = TrunkSettings { listen, peer, layout, e1: false, jitter, ppm, loss: args.trunk_loss / 100.0 };
+            let settings = TrunkSettings { listen, peer, layout, framing, e1: false, jitter, ppm, loss: args.trunk_loss / 100.0 };
             let probes = Probes::new((0..24).map(|_| Probe::new(Law::Mu, signal)).collect());
             Trunk::new(clock, &settings, probes).with_context(|| format!("the far end of {} at {listen}", wire.span))
         };
@@ -234,10 +247,12 @@ impl Stage {
             impairment: Impairment { loss: args.rtp_loss / 100.0, jitter: Duration::from_millis(args.rtp_jitter) },
             addresses: [side(&args.trunk)?, side(&args.to_trunk)?],
             until: Time::NEVER,
+            cut: false,
         };
         let cannot = || format!("cannot play the call agent at {} (--listen gives another one)", around.listen);
         let desk = Desk::open(around.listen, &around.gateways, 2 * pairs.len(), rng).with_context(cannot)?;
-        Ok(Stage { plan, desk, trunks, pairs, places: Places::new(), tally: Tally::default(), duration: around.duration })
+        let pace = Pace::new(around.rate.map_or(Duration::ZERO, |rate| Duration::from_secs_f64(1.0 / rate)));
+        Ok(Stage { plan, desk, trunks, pairs, places: Places::new(), tally: Tally::default(), pace, duration: around.duration })
     }
 
     fn play(&mut self, clock: &Clock, rng: &mut Rng, stop: &AtomicBool) -> Result<()> {
@@ -250,7 +265,17 @@ impl Stage {
             if self.plan.until == Time::NEVER && self.tally.set_up > 0 {
                 self.plan.until = now + self.duration;
             }
-            if stop.load(Ordering::Relaxed) || (self.tally.set_up == 0 && now.since(opened) > OPENING) {
+            if now.since(opened) > WARM_UP + SILENCE
+                && let Some(silent) = self.desk.silent()
+            {
+                bail!("nothing answers at {silent}");
+            }
+            let stopped = stop.load(Ordering::Relaxed);
+            if stopped && !self.plan.cut {
+                self.plan.cut = true;
+                end = end.min(now + CUT_PATIENCE);
+            }
+            if stopped || (self.tally.set_up == 0 && now.since(opened) > OPENING) {
                 self.plan.until = self.plan.until.min(now);
             }
             if now >= self.plan.until {
@@ -259,8 +284,8 @@ impl Stage {
             wall.refresh(now);
             self.trunks.iter_mut().filter(|trunk| trunk.due() <= now).for_each(|trunk| trunk.work(now, &wall));
             self.desk.work(now, &mut news).context("the agent's socket")?;
-            let Stage { plan, desk, trunks, pairs, places, tally, .. } = self;
-            let mut room = Room { plan, desk, trunks, places, tally, rng };
+            let Stage { plan, desk, trunks, pairs, places, tally, pace, .. } = self;
+            let mut room = Room { plan, desk, trunks, places, tally, rng, pace };
             for item in news.drain(..) {
                 let pair = match &item {
                     News::Final(token, _) | News::Lost(token) => pairs.get_mut((token / TOKENS) as usize),

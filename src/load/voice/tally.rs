@@ -83,6 +83,8 @@ impl Range {
 pub struct Tally {
     /// Calls that were set up.
     pub set_up: u64,
+    /// Calls that were ended too early to be judged, because the load was.
+    pub cut: u64,
     /// Digits that arrived.
     pub digits: u64,
     /// Why a call could not be set up, last.
@@ -149,9 +151,9 @@ impl Tally {
         self.complaints.push(why);
     }
 
-    /// Whether every call went well, and there was one.
+    /// Whether every call that was judged went well, and there was one at all.
     pub fn is_well(&self) -> bool {
-        self.calls > 0 && self.well == self.calls && self.complaints.is_empty()
+        self.calls + self.cut > 0 && self.well == self.calls && self.complaints.is_empty()
     }
 
     /// The report.
@@ -161,6 +163,7 @@ impl Tally {
         json!({
             "calls": self.calls,
             "well": self.well,
+            "cut": self.cut,
             "set_up": self.set_up,
             "digits": self.digits,
             "level_dbm0": self.level.json(),

@@ -37,8 +37,9 @@ pub struct Digroup {
     slots: Box<[Slot]>,
     /// The alarms that were indicated.
     told: Alarms,
-    /// The slips that were indicated, and when to look again.
-    slips: (u64, Time),
+    /// The slips and the violations that were indicated, and when to look again.
+    counted: (u64, u64),
+    tell: Time,
 }
 
 /// What was counted is indicated so often.
@@ -68,7 +69,8 @@ impl Digroup {
             circuit: Circuit::new(now, &settings.circuit)?,
             slots: settings.endpoints.iter().map(slot).collect(),
             told: Alarms::default(),
-            slips: (0, now),
+            counted: (0, 0),
+            tell: now,
         })
     }
 
@@ -127,14 +129,16 @@ impl Digroup {
 
     /// Plays one period: what it has to say goes to `out`, packets of connections to `packets`; the packet to send is given.
     pub fn play(&mut self, out: &mut VecDeque<Indication>, packets: PacketsOut<'_>) -> &[u8] {
-        let Digroup { facility, circuit, slots, told, slips } = self;
+        let Digroup { facility, circuit, slots, told, counted, tell } = self;
         let now = circuit.due();
-        if now >= slips.1 {
-            let counted = circuit.view().counts.slips;
-            let new = counted.saturating_sub(slips.0);
-            *slips = (counted, now + TELL);
-            if new > 0 {
-                let violations = Violations { slips: u32::try_from(new).unwrap_or(u32::MAX), ..Violations::default() };
+        if now >= *tell {
+            *tell = now + TELL;
+            let counts = circuit.view().counts;
+            let new = |now: u64, before: u64| u32::try_from(now.saturating_sub(before)).unwrap_or(u32::MAX);
+            let (slips, path) = (new(counts.slips, counted.0), new(counts.violations, counted.1));
+            *counted = (counts.slips, counts.violations);
+            if (slips, path) != (0, 0) {
+                let violations = Violations { slips, path, ..Violations::default() };
                 out.push_back(Indication::Violations { facility: *facility, violations });
             }
         }
@@ -142,6 +146,8 @@ impl Digroup {
         for (defect, is, was) in [
             (Defect::PacketLoss, before.packet_loss, &mut told.packet_loss),
             (Defect::Ais, before.ais, &mut told.ais),
+            (Defect::OutOfFrame, before.out_of_frame, &mut told.out_of_frame),
+            (Defect::LossOfSignal, before.no_signal, &mut told.no_signal),
             (Defect::RemoteAlarm, before.rai, &mut told.rai),
         ] {
             if *was != is {
@@ -233,7 +239,7 @@ mod tests {
     fn digroup(sent: (trunk::Coding, u8)) -> Digroup {
         let layout = Layout::new(Structure::Frames { channels: 24, frames: 8 }, None).unwrap();
         let (jitter, jitter_max) = (Duration::from_millis(3), Duration::from_millis(20));
-        let circuit = CircuitSettings { layout, jitter, jitter_max, own_clock: true, idle: 0xFF, sequence: 0 };
+        let circuit = CircuitSettings { layout, framing: None, jitter, jitter_max, own_clock: true, idle: 0xFF, sequence: 0 };
         let endpoints = (0..24).map(|n| Some(EndpointIndex(n))).collect();
         let facility = Facility::Span(SpanIndex(0));
         let settings = DigroupSettings { circuit, facility, endpoints, coding: None, voice: voice::Settings::default() };

@@ -1,32 +1,38 @@
 //! A T1 or E1 in a pseudowire, as the machine that plays it: packets in, octets and bits of its channels out, and the other way
-//! round (RFC 5086; CES-01..20).
+//! round (RFC 5086, RFC 4553; CES-01..20, SAT-01..19).
 //!
 //! A [`Circuit`] is loop-timed: for each packet period of the far end's clock it takes one packet out of the jitter buffer and makes one
 //! packet to send, so towards the trunk nothing ever slips. [`wire::Wire`] is what the signalling bits of a channel mean. Sockets and
 //! the meaning of the octets belong to others: a [`Channels`] has them.
 //!
 //! What goes out in a fault: the channels go on as they are (idle where nothing is connected), R says that packets are lost here, and
-//! M = 10 (RDI) that the far end's trunk is bad, as a T1 terminal answers AIS by RAI.
+//! M = 10 (RDI) that the far end's trunk is bad, as a T1 terminal answers AIS by RAI. Where packets hold the framing of the trunk as well,
+//! RAI is told in it, once nothing was heard for two seconds.
 
+mod bits;
+mod carrier;
 pub mod digroup;
+mod frames;
 mod sounds;
 pub mod wire;
 
 pub use digroup::{Digroup, DigroupSettings};
 pub use wire::{Coding, Wire};
 
+use self::carrier::Carrier;
 use crate::proto::base::Time;
-use crate::proto::pseudowire::{
-    Fragment, Header, Layout, Malformed, Packet, Played, Playout, PlayoutSettings, Receiver, ReceiverSettings, State, Structure,
-};
+use crate::proto::framer::{FRAME_BITS, Format};
+use crate::proto::pseudowire::{Header, Layout, Malformed, Packet, Playout, PlayoutSettings, Receiver, ReceiverSettings, State};
 use crate::proto::trunk::{Alarms, CircuitCounts, CircuitView};
 use std::time::Duration;
 
 /// What a circuit is made of.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct CircuitSettings {
-    /// What is in a packet, both ways; of whole frames.
+    /// What is in a packet, both ways.
     pub layout: Layout,
+    /// How bits are framed; for layouts of bits only.
+    pub framing: Option<Framing>,
     /// The shortest mean wait in the jitter buffer.
     pub jitter: Duration,
     /// The longest.
@@ -39,9 +45,18 @@ pub struct CircuitSettings {
     pub sequence: u16,
 }
 
+/// How the bits of a T1 are framed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Framing {
+    /// The format.
+    pub format: Format,
+    /// Whether signalling bits are robbed from the octets of its channels.
+    pub signalled: bool,
+}
+
 /// Whose octets a circuit carries.
 pub trait Channels {
-    /// One period of channel `channel`, counted from 0: these octets came, or stand for what did not (`filler`); those to send are
+    /// Some frames of channel `channel`, counted from 0, those of a period in one or more turns: these octets came, or stand for what did not (`filler`); those to send are
     /// wanted in `send`, which holds idle octets.
     fn exchange(&mut self, channel: u8, came: &[u8], filler: bool, send: &mut [u8]);
 
@@ -56,26 +71,22 @@ pub trait Channels {
 #[derive(Debug)]
 pub struct Circuit {
     layout: Layout,
-    idle: u8,
-    frames: u16,
-    channels: u8,
+    carrier: Carrier,
     period: Duration,
     receiver: Receiver,
     playout: Playout,
     alarms: Alarms,
-    /// Packets in a row that contradict `alarms.ais` and `alarms.rai`.
+    /// What control words say: L, and R or RDI.
+    told: (bool, bool),
+    /// Packets in a row that contradict `told`.
     doubts: (u32, u32),
-    /// So many with R or RDI are RAI.
+    /// So many with R or RDI are RAI, and so many periods without a signal are told as RAI.
     rai_after: u32,
-    /// The part of the multiframe that goes out next.
-    place: u8,
+    /// Periods in a row without a signal.
+    dark: u32,
     sequence: u16,
-    timestamp: u32,
-    /// What came and what goes, channel after channel.
-    came: Box<[u8]>,
-    goes: Box<[u8]>,
-    /// What goes, frame after frame, with the bits behind.
-    frame_order: Box<[u8]>,
+    /// Bits of the trunk that were sent.
+    passed: u64,
     packet: Box<[u8]>,
     counts: CircuitCounts,
 }
@@ -91,22 +102,15 @@ const BEHIND_MAX: Duration = Duration::from_millis(250);
 const LOSS_AFTER: Duration = Duration::from_millis(30);
 /// So long without loss ends it.
 const NORMAL_AFTER: Duration = Duration::from_millis(60);
-/// One frame.
-const FRAME: Duration = Duration::from_micros(125);
-
 impl Circuit {
     /// A circuit that begins to play one period after `now`.
     ///
     /// # Errors
-    /// The layout is one of bits (SAToP).
+    /// The layout is one of bits (SAToP), and how they are framed is not said.
     pub fn new(now: Time, settings: &CircuitSettings) -> Result<Circuit, &'static str> {
         let layout = settings.layout;
-        let (channels, frames) = match layout.structure() {
-            Structure::Frames { channels, frames } => (channels, frames),
-            Structure::Signalled { channels, frames, .. } => (channels, u16::from(frames)),
-            Structure::Bits(_) => return Err("a circuit of whole frames is needed"),
-        };
-        let period = FRAME * u32::from(frames);
+        let carrier = Carrier::new(settings)?;
+        let period = carrier.period();
         let periods = |time: Duration| time.as_nanos().div_ceil(period.as_nanos()).min(1024) as u16;
         let receiver = ReceiverSettings {
             depth: periods(settings.jitter),
@@ -116,24 +120,19 @@ impl Circuit {
             normal_after: periods(NORMAL_AFTER),
         };
         let playout = PlayoutSettings { period, wait_min: settings.jitter, wait_max: settings.jitter_max, own_clock: settings.own_clock };
-        let octets = layout.data_octets();
         Ok(Circuit {
             layout,
-            idle: settings.idle,
-            frames,
-            channels,
+            carrier,
             period,
             receiver: Receiver::new(&layout, receiver),
             playout: Playout::new(now, &playout),
             alarms: Alarms::default(),
+            told: (false, false),
             doubts: (0, 0),
             rai_after: (RAI_AFTER.as_nanos() / period.as_nanos().max(1)) as u32,
-            place: 0,
+            dark: 0,
             sequence: settings.sequence,
-            timestamp: 0,
-            came: vec![settings.idle; octets].into(),
-            goes: vec![settings.idle; octets].into(),
-            frame_order: vec![settings.idle; octets + layout.signalling_octets()].into(),
+            passed: 0,
             packet: vec![0; layout.packet_octets()].into(),
             counts: CircuitCounts::default(),
         })
@@ -161,7 +160,9 @@ impl Circuit {
 
     /// How it is.
     pub fn view(&self) -> CircuitView {
-        let counts = CircuitCounts { buffer: *self.receiver.counted(), ..self.counts };
+        let framer = self.carrier.counted();
+        let (violations, frame_losses) = (framer.violations, framer.frame_losses);
+        let counts = CircuitCounts { buffer: *self.receiver.counted(), violations, frame_losses, ..self.counts };
         let (target, drift_ppm) = (self.playout.target(), self.playout.drift_ppm());
         CircuitView { state: self.receiver.state(), alarms: self.alarms, counts, waiting: self.receiver.waiting(), target, drift_ppm }
     }
@@ -200,8 +201,8 @@ impl Circuit {
     fn note_remote(&mut self, header: &Header) {
         let rai = header.remote_loss || header.remote_defect;
         for (alarm, doubts, is, after) in [
-            (&mut self.alarms.ais, &mut self.doubts.0, header.local_fault, DOUBTS),
-            (&mut self.alarms.rai, &mut self.doubts.1, rai, if rai { self.rai_after } else { DOUBTS }),
+            (&mut self.told.0, &mut self.doubts.0, header.local_fault, DOUBTS),
+            (&mut self.told.1, &mut self.doubts.1, rai, if rai { self.rai_after } else { DOUBTS }),
         ] {
             *doubts = if is == *alarm { 0 } else { *doubts + 1 };
             if *doubts >= after {
@@ -230,72 +231,60 @@ impl Circuit {
         match held {
             0 => {}
             1.. => self.receiver.hold(periods),
-            _ => self.receiver.skip(periods),
+            _ => (0..self.receiver.skip(periods)).for_each(|_| self.carrier.leave_out()),
         }
-        let frames = usize::from(self.frames);
-        let filler = match self.receiver.play() {
-            Played::Packet(kept) => {
-                for (frame, octets) in kept.data.chunks_exact(usize::from(self.channels)).enumerate() {
-                    for (channel, octet) in octets.iter().enumerate() {
-                        if let Some(place) = self.came.get_mut(channel * frames + frame) {
-                            *place = *octet;
-                        }
-                    }
-                }
-                for channel in 0..self.channels {
-                    let octet = kept.signalling.get(usize::from(channel / 2)).copied();
-                    if let Some(octet) = octet {
-                        channels.take_bits(channel, if channel % 2 == 0 { octet >> 4 } else { octet & 0x0F });
-                    }
-                }
-                false
-            }
-            // The bits stay as they were: a lost packet is no hook (RFC 5086 5.4 leaves it to us).
-            Played::Fault | Played::Lost | Played::Silent => {
-                self.came.fill(self.idle);
-                true
-            }
-        };
-        let lost = self.receiver.state() == State::PacketLoss;
-        if lost && !self.alarms.packet_loss {
-            self.playout.forget();
-            // What the far end said last is not known to be true any more.
-            self.alarms = Alarms::default();
-        }
-        self.alarms.packet_loss = lost;
-        self.goes.fill(self.idle);
-        for ((channel, came), goes) in (0..self.channels).zip(self.came.chunks_exact(frames)).zip(self.goes.chunks_exact_mut(frames)) {
-            channels.exchange(channel, came, filler, goes);
-        }
+        self.carrier.play(self.receiver.play(), channels);
+        self.note_alarms();
         self.send(channels)
     }
 
+    /// What is wrong after a period.
+    fn note_alarms(&mut self) {
+        let state = self.receiver.state();
+        let packet_loss = state == State::PacketLoss;
+        if packet_loss && !self.alarms.packet_loss {
+            self.playout.forget();
+            // What the far end said last is not known to be true any more.
+            (self.told, self.doubts) = ((false, false), (0, 0));
+        }
+        // What a framer makes of nothing is nothing.
+        let seen = if state == State::Normal { self.carrier.defects() } else { Default::default() };
+        self.alarms = Alarms {
+            packet_loss,
+            ais: self.told.0 || seen.ais,
+            rai: self.told.1 || seen.remote_alarm,
+            out_of_frame: seen.out_of_frame,
+            no_signal: seen.no_signal,
+        };
+        let is_dark = packet_loss || self.alarms.ais || self.alarms.out_of_frame;
+        self.dark = if is_dark { self.dark.saturating_add(1) } else { 0 };
+        self.carrier.tell_remote_alarm(self.dark >= self.rai_after);
+    }
+
     fn send(&mut self, channels: &mut impl Channels) -> &[u8] {
-        let count = usize::from(self.channels);
-        let (data, bits) = self.frame_order.split_at_mut(self.goes.len());
-        for (channel, octets) in self.goes.chunks_exact(usize::from(self.frames)).enumerate() {
-            for (frame, octet) in octets.iter().enumerate() {
-                if let Some(place) = data.get_mut(frame * count + channel) {
-                    *place = *octet;
-                }
-            }
-        }
-        let fragments = self.layout.fragments();
-        let fragment = Fragment::at(self.place, fragments);
-        self.place = (self.place + 1) % fragments.max(1);
-        let signalling = if fragment.ends() { bits } else { &mut [] };
-        for (place, channel) in signalling.iter_mut().zip((0..self.channels).step_by(2)) {
-            let second = if channel + 1 < self.channels { channels.give_bits(channel + 1) } else { 0 };
-            *place = channels.give_bits(channel) << 4 | second & 0x0F;
-        }
-        let header =
-            Header { local_fault: false, remote_loss: self.alarms.packet_loss, remote_defect: self.alarms.ais, sequence: self.sequence };
-        let packet = Packet { header, timestamp: Some(self.timestamp), fragment, data, signalling };
+        let goes = self.carrier.outgoing(channels);
+        let Alarms { packet_loss, ais, .. } = self.alarms;
+        let header = Header { local_fault: false, remote_loss: packet_loss, remote_defect: ais, sequence: self.sequence };
+        // In eighths of a millisecond: the clock is that of 8 kHz (SAT-04).
+        let timestamp = Some((self.passed / FRAME_BITS as u64) as u32);
+        let packet = Packet { header, timestamp, fragment: goes.fragment, data: goes.data, signalling: goes.signalling };
         let length = self.layout.write(&packet, &mut self.packet).unwrap_or(0);
         self.sequence = self.sequence.wrapping_add(1);
-        self.timestamp = self.timestamp.wrapping_add(self.frames.into());
+        self.passed = self.passed.wrapping_add(self.carrier.bits());
         self.counts.sent = self.counts.sent.saturating_add(1);
         self.packet.get(..length).unwrap_or_default()
+    }
+}
+
+/// Rows of `width` octets become columns.
+fn transpose(rows: &[u8], width: usize, columns: &mut [u8]) {
+    let height = rows.len() / width.max(1);
+    for (y, row) in rows.chunks_exact(width.max(1)).enumerate() {
+        for (x, octet) in row.iter().enumerate() {
+            if let Some(place) = columns.get_mut(x * height + y) {
+                *place = *octet;
+            }
+        }
     }
 }
 

@@ -2,8 +2,10 @@
 
 use super::*;
 use crate::proto::base::Rng;
-use crate::proto::pseudowire::RtpSettings;
+use crate::proto::pseudowire::{Fragment, RtpSettings, Structure};
 use std::collections::BTreeMap;
+
+mod satop;
 
 /// Channels that send a running number each, and remember what came.
 #[derive(Default)]
@@ -62,7 +64,7 @@ fn settings(structure: Structure) -> CircuitSettings {
     let rtp = Some(RtpSettings { payload_type: 97, ssrc: None });
     let layout = Layout::new(structure, rtp).unwrap();
     let ms = Duration::from_millis;
-    CircuitSettings { layout, jitter: ms(6), jitter_max: ms(60), own_clock: false, idle: 0xFF, sequence: 65_530 }
+    CircuitSettings { layout, framing: None, jitter: ms(6), jitter_max: ms(60), own_clock: false, idle: 0xFF, sequence: 65_530 }
 }
 
 /// One of the two ends. The first has the trunk's clock, the second follows.
@@ -92,8 +94,12 @@ struct Pair {
 
 impl Pair {
     fn new(structure: Structure, ppm: f64, link: Link) -> Pair {
-        let settings = settings(structure);
-        let channels = settings.layout.data_octets() * 8 / settings.layout.structure_frames() / 8;
+        Pair::with(&settings(structure), ppm, link)
+    }
+
+    fn with(settings: &CircuitSettings, ppm: f64, link: Link) -> Pair {
+        let settings = *settings;
+        let channels = settings.layout.channels();
         let end = |own_clock, ppm: f64| {
             let circuit = Circuit::new(Time::ZERO, &CircuitSettings { own_clock, ..settings }).unwrap();
             End { circuit, channels: Counting::new(channels), rate: 1.0 + ppm * 1e-6, coming: BTreeMap::new() }
@@ -135,11 +141,10 @@ impl Pair {
 }
 
 impl Layout {
-    fn structure_frames(&self) -> usize {
+    fn channels(&self) -> usize {
         match self.structure() {
-            Structure::Frames { frames, .. } => frames.into(),
-            Structure::Signalled { frames, .. } => frames.into(),
-            Structure::Bits(_) => 1,
+            Structure::Frames { channels, .. } | Structure::Signalled { channels, .. } => channels.into(),
+            Structure::Bits(_) | Structure::Groups(_) => 24,
         }
     }
 }

@@ -30,7 +30,10 @@ const FRAME: usize = 4096;
 pub fn plan(facilities: &[FacilityPlan], connections: u32, history_entries: u32, response_bytes: u64) -> Option<Plan> {
     let topology = Topology::new(facilities).ok()?;
     Some(Plan {
-        spans: vec![SpanPlan { law: Law::Mu, agent: AgentId(0), signalling: Signalling::default(), gateway: None }; topology.spans().len()],
+        spans: vec![
+            SpanPlan { law: Law::Mu, agent: AgentId(0), signalling: Signalling::default(), gateway: None, superframe: false };
+            topology.spans().len()
+        ],
         domains: vec![DOMAIN.as_bytes().into()],
         listen: vec![SocketAddr::from(([192, 0, 2, 10], 2427))],
         cores: 1,

@@ -17,6 +17,7 @@ use crate::proto::mgcp::{self, Restart};
 use crate::proto::plan::{Plan, Settings};
 use crate::proto::restart::{self, Action, Activity, AnnouncementState, AnnouncementView, BlockHow, Coordinator, Event, Handle, Outcome};
 use crate::proto::transaction::outgoing;
+use crate::proto::trunk::performance::Signal;
 use crate::proto::trunk::{Defect, Facility, IntegrationTimes, Selection, SpanIndex, Violations};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -74,6 +75,9 @@ impl Lead {
             };
             if group != 0 {
                 coordinator.provision(SpanIndex(span as u16), group);
+            }
+            if provisioned.superframe {
+                coordinator.measure_as(now, SpanIndex(span as u16), Signal::D4);
             }
         }
         let unanswering = vec![None; groups.len()];

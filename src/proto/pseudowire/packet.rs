@@ -5,6 +5,8 @@
 
 /// Octets of the control word.
 const CONTROL_WORD: usize = 4;
+/// Octets of 193 bits of an octet-aligned T1.
+pub const GROUP: usize = 25;
 /// Octets of an RTP header without options (RFC 3550 5.1).
 const RTP_HEADER: usize = 12;
 /// Lengths below this are told in LEN, because the network may pad such packets (RFC 4553 4.3.1).
@@ -17,6 +19,9 @@ const PAYLOAD_MAX: usize = 1500 - 40 - 8 - RTP_HEADER - CONTROL_WORD;
 pub enum Structure {
     /// The bits of the trunk, not aligned to its frames; so many octets a packet.
     Bits(u16),
+    /// The bits of a T1 in groups of 193 with seven bits of padding, not aligned to its frames either; so many groups a packet (octet-aligned
+    /// T1, SAT-08).
+    Groups(u16),
     /// Whole frames of so many channels, without framing: `channels` octets each (CES-05).
     Frames {
         /// Channels, 1 to 31.
@@ -58,7 +63,7 @@ impl Layout {
     /// What cannot be, in words for who configures it.
     pub fn new(structure: Structure, rtp: Option<RtpSettings>) -> Result<Layout, &'static str> {
         match structure {
-            Structure::Bits(0) | Structure::Frames { frames: 0, .. } | Structure::Signalled { frames: 0, .. } => {
+            Structure::Bits(0) | Structure::Groups(0) | Structure::Frames { frames: 0, .. } | Structure::Signalled { frames: 0, .. } => {
                 return Err("a packet carries nothing");
             }
             Structure::Frames { channels, .. } if !(1..=31).contains(&channels) => return Err("1 to 31 channels"),
@@ -83,10 +88,16 @@ impl Layout {
         self.structure
     }
 
+    /// Whether the trunk is carried bit by bit (SAToP), with its framing.
+    pub fn is_bits(&self) -> bool {
+        matches!(self.structure, Structure::Bits(_) | Structure::Groups(_))
+    }
+
     /// Octets of trunk data in each packet.
     pub fn data_octets(&self) -> usize {
         match self.structure {
             Structure::Bits(octets) => octets.into(),
+            Structure::Groups(groups) => GROUP * usize::from(groups),
             Structure::Frames { channels, frames } => usize::from(channels) * usize::from(frames),
             Structure::Signalled { channels, frames, .. } => usize::from(channels) * usize::from(frames),
         }
@@ -96,7 +107,7 @@ impl Layout {
     pub fn signalling_octets(&self) -> usize {
         match self.structure {
             Structure::Signalled { channels, .. } => usize::from(channels).div_ceil(2),
-            Structure::Bits(_) | Structure::Frames { .. } => 0,
+            Structure::Bits(_) | Structure::Groups(_) | Structure::Frames { .. } => 0,
         }
     }
 
@@ -104,7 +115,7 @@ impl Layout {
     pub fn fragments(&self) -> u8 {
         match self.structure {
             Structure::Signalled { multiframe, frames, .. } => multiframe / frames,
-            Structure::Bits(_) | Structure::Frames { .. } => 1,
+            Structure::Bits(_) | Structure::Groups(_) | Structure::Frames { .. } => 1,
         }
     }
 
@@ -138,7 +149,7 @@ impl Layout {
         let header = Header {
             local_fault: flags & 0x08 != 0,
             remote_loss: flags & 0x04 != 0,
-            remote_defect: flags & 0x03 == 0x02 && !matches!(self.structure, Structure::Bits(_)),
+            remote_defect: flags & 0x03 == 0x02 && !self.is_bits(),
             sequence,
         };
         self.check_modifier(flags)?;
@@ -157,7 +168,7 @@ impl Layout {
 
     /// L and M together (CES-03): reserved values are dropped. SAToP has no M and ignores its bits.
     fn check_modifier(&self, flags: u8) -> Result<(), Malformed> {
-        if matches!(self.structure, Structure::Bits(_)) {
+        if self.is_bits() {
             return Ok(());
         }
         match (flags & 0x08 != 0, flags & 0x03) {
@@ -180,7 +191,7 @@ impl Layout {
         let fragment = Fragment::of(bits);
         match self.structure {
             // RFC 4553 4.3.1: ignored.
-            Structure::Bits(_) => Ok(Fragment::Whole),
+            Structure::Bits(_) | Structure::Groups(_) => Ok(Fragment::Whole),
             Structure::Frames { .. } if fragment != Fragment::Whole => Err(Malformed::Fragment),
             Structure::Signalled { .. } if (fragment == Fragment::Whole) != (self.fragments() == 1) => Err(Malformed::Fragment),
             Structure::Frames { .. } | Structure::Signalled { .. } => Ok(fragment),
@@ -208,7 +219,7 @@ impl Layout {
         }
         let (word, rest) = rest.split_first_chunk_mut::<CONTROL_WORD>()?;
         let header = &packet.header;
-        let defect = header.remote_defect && !matches!(self.structure, Structure::Bits(_)) && !header.local_fault;
+        let defect = header.remote_defect && !self.is_bits() && !header.local_fault;
         let flags = u8::from(header.local_fault) << 3 | u8::from(header.remote_loss) << 2 | u8::from(defect) << 1;
         let told = if length < LEN_BELOW { length as u8 } else { 0 };
         let [high, low] = header.sequence.to_be_bytes();

@@ -56,8 +56,10 @@ pub enum Played<'a> {
     Fault,
     /// Nothing has come for this period: filler.
     Lost,
-    /// Playing has not begun, or the state is that of packet loss: filler.
+    /// The state is that of packet loss: filler.
     Silent,
+    /// Playing has not begun, or is put off: filler. What comes next is what would have come now.
+    Held,
 }
 
 /// A packet out of the jitter buffer.
@@ -196,15 +198,16 @@ impl Receiver {
         }
     }
 
-    /// Leaves out so many periods: a controlled slip. What is left is no less than is gathered before playing begins.
-    pub fn skip(&mut self, periods: u16) {
-        for _ in 0..periods {
-            let Some(next) = self.next.filter(|_| !self.gathering && self.waiting > self.settings.depth) else { return };
+    /// Leaves out so many periods: a controlled slip. What is left is no less than is gathered before playing begins. How many it were.
+    pub fn skip(&mut self, periods: u16) -> u16 {
+        for done in 0..periods {
+            let Some(next) = self.next.filter(|_| !self.gathering && self.waiting > self.settings.depth) else { return done };
             let place = self.place(next);
             let slot = self.slots.get_mut(place).map(std::mem::take).unwrap_or_default();
             self.waiting -= u16::from(slot.filled);
             self.next = Some(next.wrapping_add(1));
         }
+        periods
     }
 
     /// One packet period is over.
@@ -213,12 +216,12 @@ impl Receiver {
             Some(next) if !self.gathering || self.waiting >= self.settings.depth => next,
             _ => {
                 self.wait();
-                return Played::Silent;
+                return Played::Held;
             }
         };
         if let Some(left) = self.held.checked_sub(1) {
             self.held = left;
-            return Played::Silent;
+            return Played::Held;
         }
         self.gathering = false;
         if self.state == State::Filling {
@@ -353,7 +356,7 @@ mod tests {
                 data.into()
             }
             Played::Lost => -1,
-            Played::Silent => -2,
+            Played::Silent | Played::Held => -2,
             Played::Fault => -3,
         }
     }

@@ -12,7 +12,8 @@ use super::sweep::Sweep;
 use super::{Action, BlockHow, Event, Handle, RestartMethod, Settings};
 use crate::proto::aggregate::{EndpointSet, Forms};
 use crate::proto::base::{EndpointIndex, Rng, Time};
-use crate::proto::trunk::{Selection, SpanIndex, Topology};
+use crate::proto::trunk::performance::Signal;
+use crate::proto::trunk::{Facility, Selection, SpanIndex, Topology};
 
 /// See the module page.
 pub struct Coordinator {
@@ -182,6 +183,11 @@ impl Coordinator {
             *home = group;
             self.jobs.push_back(Job::over(What::Group(group), known.endpoints));
         }
+    }
+
+    /// The performance of a span is that of this kind of signal, from now on.
+    pub fn measure_as(&mut self, now: Time, span: SpanIndex, signal: Signal) {
+        self.facilities.measure_as(now, Facility::Span(span), signal);
     }
 
     /// Back in service, an endpoint notifies its provisioned entity. Its owner says so too, but names are chosen before that is heard.

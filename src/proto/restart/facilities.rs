@@ -119,6 +119,14 @@ impl Facilities {
         Some((&state.monitor, &state.performance))
     }
 
+    /// Counts anew, as for this kind of signal.
+    pub(super) fn measure_as(&mut self, now: Time, facility: Facility, signal: Signal) {
+        let place = self.place(facility);
+        if let Some(state) = self.monitors.get_mut(place) {
+            state.performance = Performance::new(now, signal);
+        }
+    }
+
     /// A framer of the facility counted this.
     pub(super) fn count(&mut self, now: Time, facility: Facility, violations: &Violations) {
         let place = self.place(facility);

@@ -8,10 +8,14 @@ use std::time::Duration;
 pub struct Alarms {
     /// The state of packet loss: nothing, or too little, comes.
     pub packet_loss: bool,
-    /// L: the far end's trunk is bad.
+    /// L: the far end's trunk is bad. Or, bit by bit, nothing but ones.
     pub ais: bool,
-    /// R or RDI: the far end loses our packets, or its trunk does not hear it.
+    /// R or RDI: the far end loses our packets, or its trunk does not hear it. Or, bit by bit, the trunk says so itself.
     pub rai: bool,
+    /// Bit by bit only: where frames begin is not known.
+    pub out_of_frame: bool,
+    /// Bit by bit only: nothing but zeros.
+    pub no_signal: bool,
 }
 
 /// What a circuit has counted; saturating.
@@ -33,6 +37,10 @@ pub struct CircuitCounts {
     pub remote_defects: u64,
     /// Periods by which playing was put off because packets came too late, or that were left out because the machine stood still.
     pub slips: u64,
+    /// Bit by bit only: PCV, errors of the framing or of the CRC.
+    pub violations: u64,
+    /// Bit by bit only: times the framing was lost.
+    pub frame_losses: u64,
     /// What the jitter buffer counted.
     pub buffer: Counted,
 }

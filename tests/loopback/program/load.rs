@@ -134,8 +134,13 @@ fn a_load_without_a_gateway_says_so() {
     let arguments = "--scenario call --rate 100 --duration 1";
     let refused = load_between(&[nobody], addresses.agent(), arguments).spawn().unwrap();
     let unanswered = load_between(&[silent], addresses.stranger(), arguments).spawn().unwrap();
+    let (ip, trunks) = (addresses.agent().ip(), ["ds/ds1-1=IP:51000,IP:50000", "ds/ds1-2=IP:51001,IP:50001"]);
+    let [from, to] = trunks.map(|trunk| trunk.replace("IP", &ip.to_string()));
+    let arguments = format!("--voice --duration 1 --trunk {from} --to-trunk {to}");
+    let voice = load_between(&[nobody], SocketAddr::new(ip, 0), &arguments).spawn().unwrap();
     for (load, words) in [
         (refused, format!("nothing answers at {nobody}: connection refused (ECONNREFUSED)")),
+        (voice, format!("nothing answers at {nobody}: connection refused (ECONNREFUSED)")),
         (unanswered, format!("nothing answers at {silent}\n")),
     ] {
         let watch = Watch::start();

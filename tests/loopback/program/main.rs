@@ -27,6 +27,7 @@ mod pair;
 mod real_trunks;
 mod reload;
 mod repeats;
+mod satop;
 mod stall;
 mod starved;
 mod steering;

@@ -9,12 +9,12 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// Where the first span of the gateway is, and its far end.
-fn wires(tuning: &Tuning) -> (SocketAddr, SocketAddr) {
+pub fn wires(tuning: &Tuning) -> (SocketAddr, SocketAddr) {
     ((tuning.addresses.gateway().ip(), 50_000).into(), (tuning.addresses.agent().ip(), 51_000).into())
 }
 
 /// Two T1s in pseudowires; `more` is set in their table.
-fn tuning(more: &[(&str, &str)]) -> Tuning {
+pub fn tuning(more: &[(&str, &str)]) -> Tuning {
     let tuning = Tuning::new();
     let (local, peer) = wires(&tuning);
     let media = format!("{:?}", tuning.addresses.gateway().ip().to_string());
@@ -57,10 +57,10 @@ pub fn is_the_machines(starved: Option<Duration>, circuits: &[Value]) -> bool {
 }
 
 /// The far end of the T1 of this number, for so many seconds.
-struct FarEnd(Option<Child>);
+pub struct FarEnd(Option<Child>);
 
 impl FarEnd {
-    fn start(tuning: &Tuning, unit: u16, duration: &str, more: &[&str]) -> FarEnd {
+    pub fn start(tuning: &Tuning, unit: u16, duration: &str, more: &[&str]) -> FarEnd {
         let (mut local, mut peer) = wires(tuning);
         local.set_port(local.port() + unit - 1);
         peer.set_port(peer.port() + unit - 1);
@@ -81,7 +81,7 @@ impl FarEnd {
     }
 
     /// Waits for its end; what it measured.
-    fn report(mut self) -> Value {
+    pub fn report(mut self) -> Value {
         let output = self.0.take().unwrap().wait_with_output().unwrap();
         assert!(output.status.success(), "{output:?}");
         serde_json::from_slice(&output.stdout).unwrap()
@@ -97,12 +97,12 @@ impl Drop for FarEnd {
     }
 }
 
-fn channel(report: &Value, number: u8) -> &Value {
+pub fn channel(report: &Value, number: u8) -> &Value {
     let channels = report["channels"].as_array().unwrap();
     channels.iter().find(|channel| channel["channel"] == number).unwrap_or_else(|| panic!("no channel {number}: {report}"))
 }
 
-fn told(message: &Message) -> (&str, &str, &str) {
+pub fn told(message: &Message) -> (&str, &str, &str) {
     let reason = message.get("E").and_then(|reason| reason.split(' ').next()).unwrap_or("");
     (message.name.strip_suffix("@tgw.example.net").unwrap(), message.get("RM").unwrap(), reason)
 }

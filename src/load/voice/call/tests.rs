@@ -11,6 +11,7 @@ struct Bench {
     places: Places,
     tally: Tally,
     rng: Rng,
+    pace: Pace,
 }
 
 impl Bench {
@@ -27,15 +28,24 @@ impl Bench {
             impairment: Impairment { loss: 0.0, jitter: Duration::ZERO },
             addresses: [here.ip(); 2],
             until: Time::from_millis(60_000),
+            cut: false,
         };
         let ends = [0, 1].map(|channel| (0, 0, channel, format!("ds/ds1-1/{}@gw", channel + 1)));
         let desk = Desk::open(here, &[here], limit, &mut rng).unwrap();
-        Bench { pair: Pair::new(3, Time::ZERO, ends), plan, desk, places: Places::new(), tally: Tally::default(), rng }
+        Bench {
+            pair: Pair::new(3, Time::ZERO, ends),
+            plan,
+            desk,
+            places: Places::new(),
+            tally: Tally::default(),
+            rng,
+            pace: Pace::new(Duration::ZERO),
+        }
     }
 
     fn with(&mut self, act: impl FnOnce(&mut Pair, &mut Room<'_>)) {
-        let Bench { pair, plan, desk, places, tally, rng } = self;
-        act(pair, &mut Room { plan, desk, trunks: &mut [], places, tally, rng });
+        let Bench { pair, plan, desk, places, tally, rng, pace } = self;
+        act(pair, &mut Room { plan, desk, trunks: &mut [], places, tally, rng, pace });
     }
 
     fn answer(&mut self, token: u32, verb: Verb, code: u16) {
@@ -66,6 +76,43 @@ fn an_answer_of_an_earlier_stage_answers_nothing_of_this_one() {
     assert_eq!((bench.pair.stage, bench.pair.waits), (Stage::Ending, 1), "the other connection is not deleted yet");
     bench.answer_side(1, Verb::Dlcx, 250);
     assert_eq!(bench.pair.stage, Stage::Again);
+}
+
+/// Who ends the load ends the calls that are up, and what had no time to say anything is not judged.
+#[test]
+fn a_call_that_is_cut_ends_at_once_and_fails_nothing() {
+    for (talked_ms, cut, judged) in [(None, 1, 0), (Some(300), 1, 0), (Some(2_000), 0, 1)] {
+        let mut bench = Bench::new(64);
+        (bench.plan.digits, bench.plan.hold) = (None, Duration::from_secs(600));
+        bench.with(|pair, room| pair.step(Time::ZERO, room));
+        for (side, verb) in [(0, Verb::Dlcx), (1, Verb::Dlcx), (0, Verb::Crcx), (1, Verb::Crcx), (0, Verb::Mdcx)] {
+            bench.answer_side(side, verb, 200);
+        }
+        assert_eq!(bench.pair.stage, Stage::Settling);
+        let mut now = bench.pair.due;
+        if let Some(ms) = talked_ms {
+            bench.with(|pair, room| pair.step(now, room));
+            assert_eq!(bench.pair.stage, Stage::Talking);
+            now += Duration::from_millis(ms);
+        }
+        (bench.plan.cut, bench.plan.until) = (true, now);
+        bench.with(|pair, room| pair.step(now, room));
+        bench.with(|pair, room| pair.step(now, room));
+        assert_eq!(bench.pair.stage, Stage::Ending, "{talked_ms:?}");
+        bench.answer_side(0, Verb::Dlcx, 250);
+        bench.answer_side(1, Verb::Dlcx, 250);
+        let report = bench.tally.json();
+        assert_eq!((&report["cut"], &report["calls"]), (&cut.into(), &judged.into()), "{talked_ms:?}: {report}");
+    }
+}
+
+#[test]
+fn calls_begin_at_their_rate_and_none_is_made_up_for() {
+    let mut pace = Pace::new(Duration::from_millis(100));
+    let mut begun = |range: std::ops::Range<u64>| range.filter(|ms| pace.begin(Time::from_millis(*ms)).is_ok()).count();
+    // The first may be as late as one interval, and the second follows it then.
+    assert_eq!(begun(1_000..2_000), 11);
+    assert_eq!(begun(5_000..6_000), 11);
 }
 
 /// A command there is no room for is not waited for: the call goes on, or is begun anew, and ends.
