@@ -18,7 +18,7 @@ pub fn in_own_network(test: &str, body: impl FnOnce()) {
     };
     let program = std::env::current_exe().unwrap();
     let mut command = Command::new("unshare");
-    command.arg(options).arg(program).args(["--exact", test, "--nocapture"]).env(INSIDE, "1");
+    command.arg(options).arg(program).args(["--exact", test, "--include-ignored", "--nocapture"]).env(INSIDE, "1");
     let output = command.output().unwrap();
     let text = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
