@@ -143,7 +143,7 @@ fn lone(now: Time) -> Lone {
     settings.agents[0].addresses.extend([[127, 0, 0, 1], harness::veth::CLIENT].map(IpAddr::from));
     settings.timers.history = T_HIST;
     // On a shared machine the core loses its CPU for milliseconds at a time: no reason to refuse calls here.
-    settings.overload = Levels { enter: Duration::from_secs(60), exit: Duration::from_secs(30) };
+    settings.overload = Levels { enter: Duration::from_secs(60), exit: Duration::from_secs(30), ..Levels::default() };
     let card = exercise::card(&plan, [192, 0, 2, 20].into(), 2688, 1);
     let mut lone = Lone::new(plan, settings, Box::new(card), 1, now);
     assert!(lone.restart(), "the restart is told and answered");

@@ -177,7 +177,7 @@ const H248_REQUIREMENTS: &[(&str, usize)] = &[
     ("TXT", 27),
     ("BIN", 15),
     ("CT", 6),
-    ("OVL", 21),
+    ("OVL", 23),
     ("PRF", 13),
 ];
 

@@ -56,8 +56,21 @@ fn list_text<R>(list: &List<R>, one: &str, table: &str) -> String {
 }
 
 fn cores(rows: &[CoreRow]) -> String {
-    let head =
-        ["CORE", "ROLE", "CPU", "NODE", "STEERING", "STATE", "ENDPOINTS", "CONNECTIONS", "SOJOURN", "WAITING", "NEW CALLS", "LAST BEAT"];
+    let head = [
+        "CORE",
+        "ROLE",
+        "CPU",
+        "NODE",
+        "STEERING",
+        "STATE",
+        "ENDPOINTS",
+        "CONNECTIONS",
+        "SOJOURN",
+        "BUSY",
+        "WAITING",
+        "NEW CALLS",
+        "LAST BEAT",
+    ];
     let mut table = Table::new(&head);
     for row in rows {
         let load = |of: fn(&tollgate::host::control::view::CoreLoad) -> String| row.load.as_ref().map(of).unwrap_or_default();
@@ -71,6 +84,7 @@ fn cores(rows: &[CoreRow]) -> String {
             load(|load| load.endpoints.to_string()),
             load(|load| load.connections.to_string()),
             load(|load| format!("{} us", load.sojourn_us)),
+            load(|load| format!("{} %", load.busy_per_mille / 10)),
             load(|load| load.waiting.to_string()),
             load(|load| {
                 match (load.draining, load.overloaded) {

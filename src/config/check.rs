@@ -274,6 +274,10 @@ fn check_order(raw: &Raw, findings: &mut Findings<'_>) {
         ("limits.stall_alarm", limits.stall_alarm, below, "limits.stall_exit", limits.stall_exit),
         ("overload.leave", overload.leave, below, "overload.enter", overload.enter),
     ];
+    if overload.busy_leave >= overload.busy_enter {
+        let problem = format!("must be below overload.busy_enter = {}", overload.busy_enter);
+        findings.cross("overload.busy_leave", &["overload.busy_enter"], &overload.busy_leave, problem);
+    }
     for (key, value, strictly, other, bound) in pairs {
         if value > bound || (strictly && value == bound) {
             let relation = if strictly { "below" } else { "at most" };

@@ -460,6 +460,17 @@ register! {
         /// New calls are taken again when the wait fell below this.
         leave: Duration = (millis(10)) in micros(100)..=seconds(2); reload
         /// H.248: which Adds done while overloaded a controller that asked for `ocp/mg_overload` is told of (H.248.11): `"add"` each,
+        /// Only when the wait was above `enter` for so long: what one interruption of a core left is no overload. 0: at once.
+        enter_after: Duration = (millis(20)) in Duration::ZERO..=seconds(2); reload
+        /// Also when a core had work for so much of the last `busy_over`, in percent, whatever waits: a core that comes to no rest is at its
+        /// limit (with AF_XDP the wait is not seen). What a turn of a core could do besides is not counted as work. 101: never.
+        busy_enter: u8 = 100 in 1..=101; reload
+        /// Only when that was so for so long: a wait that grows is seen sooner, and tells more exactly when it is over.
+        busy_after: Duration = (seconds(5)) in Duration::ZERO..=seconds(60); reload
+        /// New calls are taken again when the wait is below `leave` and work was at most so much, in percent.
+        busy_leave: u8 = 99 in 0..=100; reload
+        /// The time over which work is counted.
+        busy_over: Duration = (seconds(1)) in millis(10)..=seconds(1); reload
         /// `"context"` the first of a context (corrigendum of 2008), `"off"` none.
         notify: OverloadNotify = (OverloadNotify::Add) in (); reload
         /// H.248: such a notification is dropped when it is older, sent or not: late ones spoil the controller's measurement.

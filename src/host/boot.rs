@@ -569,10 +569,15 @@ pub fn settings(config: &Config, known: &Known) -> Settings {
             wait: config.dns.timeout + Duration::from_millis(500),
         },
         load_control: load_control(&config.load_control),
-        overload: Levels { enter: config.overload.enter, exit: config.overload.leave },
+        overload: levels(&config.overload),
         telling: telling(&config.overload),
         admission: config::limits_of_cores(config),
     }
+}
+
+fn levels(overload: &config::Overload) -> Levels {
+    let config::Overload { enter, leave: exit, enter_after, busy_enter, busy_after, busy_leave: busy_exit, busy_over, .. } = *overload;
+    Levels { enter, exit, enter_after, busy_enter, busy_after, busy_exit, busy_over }
 }
 
 fn telling(overload: &config::Overload) -> Manner {

@@ -13,6 +13,7 @@ use super::inside::Inside;
 use super::ring::{Receiver, Sender};
 use super::tap::{Captured, Tap};
 use super::transport::{BATCH, Stats, Stray, Transport, Waker};
+use super::work::Work;
 use crate::proto::base::{CoreId, Counter, Counters, FrameRef, Time};
 use crate::proto::core::{Case, Core, Envelope, Frames, Origin, Outside, Request, Turn};
 use std::collections::VecDeque;
@@ -136,9 +137,12 @@ impl CoreLoop {
         let mut last_work = Time::ZERO;
         let mut stats = (Stats::default(), Time::ZERO);
         let (mut turns, mut rested, mut pressed) = (0u32, true, false);
+        let mut work = Work::default();
         loop {
+            let taken = batch.len();
             batch.clear();
             let now = port.transport.receive(if pressed { 0 } else { BATCH }, &mut batch);
+            self.core.note_work(now, work.turn(now, !rested, taken));
             self.pulse.beat.store(now.0, Ordering::Relaxed);
             turns = turns.wrapping_add(1);
             let mut worked = !batch.is_empty();

@@ -26,3 +26,4 @@ pub mod run;
 mod steered;
 pub mod tap;
 pub mod transport;
+mod work;

@@ -23,6 +23,7 @@ fn tuning(transport: &str) -> Tuning {
 
 /// PRF-13, PRF-02, PRF-10, OVL-02: it registers, audits, asks for events and makes 1,000 calls, half of them pretty; each request is sent twice and
 /// some again when they are long acknowledged, and each is executed once. What the gateway tells of an overload arrives once for each Add.
+        .set("overload.enter_after", "\"0s\"")
 #[test]
 fn megaco_registers_audits_and_makes_calls_over_udp() {
     let tuning = tuning("udp");

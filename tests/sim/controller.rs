@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use tollgate::proto::agent::controller::{Controller, Settings as ControllerSettings};
 use tollgate::proto::agent::{Ended, Failure, Observer, Phase, Started};
+use tollgate::proto::aggregate::Pattern;
 use tollgate::proto::base::{AgentId, CoreId, Counter, Counters, Rng, Time};
 use tollgate::proto::cas::{self, Signalling};
-use tollgate::proto::endpoint::Law;
+use tollgate::proto::endpoint::{Law, RestartMethod, Service};
 use tollgate::proto::h248::{Boot, Gateway};
+use tollgate::proto::mgcp::Restart;
 use tollgate::proto::overload::telling::Load;
 use tollgate::proto::overload::throttle::Parameters;
 use tollgate::proto::overload::{Detector, Levels};
@@ -70,7 +72,14 @@ struct World {
     /// Until when the core works.
     busy: Time,
     cost: Duration,
+    /// Audits and alarms beside the calls: how often both, when next, and how many there were.
+    beside: Option<(Duration, Time, u32)>,
+    /// Audits answered.
+    audited: u32,
 }
+
+/// Identifiers of audits: no controller gets so far.
+const AUDITS: u32 = 4_000_000_000;
 
 fn plan(gateways: usize) -> Plan {
     let t1 = |unit| FacilityPlan { kind: FacilityKind::T1, unit, common_channel: false };
@@ -142,6 +151,8 @@ impl World {
             answers: VecDeque::new(),
             busy: Time::ZERO,
             cost: Duration::from_secs_f64(1.0 / capacity),
+            beside: None,
+            audited: 0,
         };
         for (n, rate) in rates.iter().enumerate() {
             let spans: Vec<SpanIndex> = (0..SPANS).map(|span| SpanIndex(n as u16 * SPANS + span)).collect();
@@ -161,7 +172,8 @@ impl World {
             world.gateways.push(Gateway::new(boot).unwrap());
             world.counters.push(counters);
             let first = n as u16 * SPANS + 1;
-            let names = (first..first + SPANS).flat_map(|span| (1..=24).map(move |channel| format!("ds/ds1_{span}/{channel}")));
+            // The last one is without calls.
+            let names = (first..first + SPANS - 1).flat_map(|span| (1..=24).map(move |channel| format!("ds/ds1_{span}/{channel}")));
             let settings = ControllerSettings {
                 gateway: ([192, 0, 2, 100 + n as u8], 2944).into(),
                 message_id: format!("[192.0.2.{}]:2944", 1 + n),
@@ -191,15 +203,45 @@ impl World {
         // A core that works looks at nothing else.
         let gateways = self.gateways.iter().map(|gateway| gateway.deadline().max(self.busy)).min().unwrap_or(Time::NEVER);
         let controllers = self.asked.iter().map(|asked| asked.controller.deadline().min(asked.next)).min().unwrap_or(Time::NEVER);
-        work.min(answers).min(gateways).min(controllers)
+        let beside = self.beside.map_or(Time::NEVER, |(_, next, _)| next);
+        work.min(answers).min(gateways).min(controllers).min(beside)
+    }
+
+    /// What a controller and the trunks do besides calls: an audit of a T1, and an alarm of the one without calls that comes or goes.
+    fn ask_beside(&mut self) {
+        let Some((every, next, count)) = self.beside else { return };
+        if next > self.now {
+            return;
+        }
+        self.beside = Some((every, next + every, count + 1));
+        for n in 0..self.gateways.len() {
+            let span = n as u16 * SPANS + SPANS - 1;
+            let audit = format!("!/1 [192.0.2.{}]:2944 T={}{{C=*{{AV=ds/ds1_{}/*{{AT{{M,E,SG,PG}}}}}}}}", 1 + n, AUDITS + count, span);
+            self.queue.push_back((self.now + DELAY, n, audit.into_bytes()));
+            let (gateway, down) = (&mut self.gateways[n], count.is_multiple_of(2));
+            let facility = Facility::Span(SpanIndex(span));
+            let order = CardOrder::Defect { facility, defect: Defect::LossOfSignal, present: down, at_once: true };
+            gateway.calls.card.operate(self.now, &order).unwrap();
+            let range = gateway.ranges().last().unwrap();
+            gateway.apply_service(self.now, range, Service { in_service: !down, reason: 905, ..Service::default() });
+            let pattern = Pattern::Channels { span: SpanIndex(span), channels: 0x00ff_ffff };
+            let method = if down { RestartMethod::Forced } else { RestartMethod::Restart };
+            gateway.announce(self.now, &Restart { pattern, method, delay_s: 0, reason: 905 });
+        }
+        self.queue.make_contiguous().sort_by_key(|(at, ..)| *at);
     }
 
     fn turn(&mut self) {
         if self.now >= self.busy {
             self.work();
         }
+        self.ask_beside();
         while let Some((_, n, text)) = self.answers.front().cloned().filter(|(at, ..)| *at <= self.now) {
             self.answers.pop_front();
+            if text.windows(6).any(|window| window == b"P=4000") {
+                self.audited += 1;
+                continue;
+            }
             let Asked { controller, figures, .. } = &mut self.asked[n];
             let before = controller.tally().overloads;
             controller.handle(self.now, &text, ([192, 0, 2, 100 + n as u8], 2944).into(), figures);
@@ -236,16 +278,19 @@ impl World {
             let mut sent = Vec::new();
             self.gateways[n].set_load(load(&self.detector));
             self.gateways[n].handle_datagram(now, controller(n), &text, &mut |_, bytes| sent.push(bytes.to_vec()));
-            // A call has two Adds.
-            done = now + self.cost * (self.counters[n].get(Counter::H248Adds) - before) as u32 / 2;
+            // A call has two Adds; an audit of a T1 is as much work as two.
+            let audits = u32::from(text.windows(3).any(|window| window == b"AV="));
+            done = now + self.cost * (self.counters[n].get(Counter::H248Adds) - before) as u32 / 2 + 2 * self.cost * audits;
             sent.into_iter().for_each(|bytes| self.answers.push_back((done + DELAY, n, bytes)));
         }
         self.detector.rest(now);
         for n in 0..self.gateways.len() {
             self.gateways[n].set_load(load(&self.detector));
             let answers = &mut self.answers;
+            while self.gateways[n].take_defect().is_some() {}
             self.gateways[n].handle_time(now, &mut |_, bytes| answers.push_back((done + DELAY, n, bytes.to_vec())));
         }
+        self.detector.worked(done, done.since(now));
         self.busy = done;
         self.answers.make_contiguous().sort_by_key(|(at, ..)| *at);
     }
@@ -330,5 +375,26 @@ fn a_controller_that_ignores_notifications_leaves_the_gateway_its_work() {
     let (rate, _) = world.figures(10.0)[0];
     assert!(rate >= 0.9 * 50.0, "{rate}");
     assert!(world.asked[0].controller.tally().refused > 1000);
+    world.end();
+}
+
+/// Must hold 4b: at 70 % of what the gateway can do, with alarms and audits at once, and a stall now and then, nobody is told of an overload.
+#[test]
+fn at_seven_tenths_of_its_capacity_no_gateway_tells_of_an_overload() {
+    let mut world = World::new(250.0, &[0.7 * 250.0 - 20.0], Some(Parameters::default()), Duration::ZERO);
+    // Ten audits a second are as much as twenty calls.
+    world.beside = Some((100 * MS, at(2), 0));
+    for second in 3..17 {
+        world.run(at(second));
+        // The machine has other work for 30 ms.
+        world.busy = world.busy.max(world.now + 30 * MS);
+    }
+    let (rate, _) = world.figures(16.0)[0];
+    assert!(rate > 140.0, "{rate}");
+    let told = world.counters[0].get(Counter::H248OverloadNotified);
+    assert_eq!((told, world.asked[0].controller.tally().overloads, world.asked[0].controller.tally().held_back), (0, 0, 0));
+    let told = world.counters[0].get(Counter::OwnCommands);
+    assert!(world.audited > 120 && told > 120, "{} audits, {told} alarms", world.audited);
+    world.beside = None;
     world.end();
 }

@@ -125,7 +125,18 @@ impl Gateway {
                 let (overloaded, draining) = (view.overloaded, view.draining);
                 let (used, kept, texts) = view.texts;
                 let texts_per_mille = (u64::from(used + kept) * 1000 / u64::from(texts.max(1))) as u32;
-                let load = CoreLoad { endpoints, connections, sojourn_us, overloaded, draining, waiting, datagrams, texts_per_mille };
+                let busy_per_mille = view.busy_per_mille;
+                let load = CoreLoad {
+                    endpoints,
+                    connections,
+                    sojourn_us,
+                    busy_per_mille,
+                    overloaded,
+                    draining,
+                    waiting,
+                    datagrams,
+                    texts_per_mille,
+                };
                 Some((core, load))
             }
             _ => None,

@@ -252,6 +252,8 @@ impl Metrics {
         gauges(encoder, "core_connections", "Connections up", each(|load| load.connections.into()))?;
         let sojourn = each(|load| load.sojourn_us as f64 / 1e6);
         gauges(encoder, "core_sojourn_seconds", "Smoothed time from arrival of a command to its handling", sojourn)?;
+        let busy = each(|load| f64::from(load.busy_per_mille) / 1000.0);
+        gauges(encoder, "core_busy_ratio", "Part of the latest overload.busy_over in which the core had work", busy)?;
         gauges(encoder, "core_overloaded", "1 while new calls are refused for overload", each(|load| u8::from(load.overloaded).into()))?;
         gauges(encoder, "core_draining", "1 while new calls are refused by an operator", each(|load| u8::from(load.draining).into()))?;
         gauges(encoder, "core_waiting_commands", "Commands that wait for something", each(|load| load.waiting as f64))?;

@@ -152,6 +152,8 @@ pub struct CoreLoad {
     pub connections: u32,
     /// Smoothed time from arrival to handling, in us.
     pub sojourn_us: u64,
+    /// Thousandths of the latest `overload.busy_over` in which it had work.
+    pub busy_per_mille: u16,
     /// New calls are refused because it is overloaded.
     pub overloaded: bool,
     /// New calls are refused because an operator says so.

@@ -249,6 +249,12 @@ impl Core {
         self.outgoing.take_lookups()
     }
 
+    /// Of the time until `now` the core had work for `work`; see [`Detector::worked`].
+    #[inline]
+    pub fn note_work(&mut self, now: Time, work: Duration) {
+        self.detector.worked(now, work);
+    }
+
     /// Everything that is due: deadlines, the card's indications, the next slice of work over many endpoints.
     pub fn handle_time<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>) {
         self.send_unsent(turn);

@@ -225,6 +225,8 @@ pub struct CoreView {
     pub overloaded: bool,
     /// Smoothed time from arrival to handling, in nanoseconds.
     pub sojourn_ns: u64,
+    /// Thousandths of the latest `overload.busy_over` in which it had work.
+    pub busy_per_mille: u16,
     /// Commands that wait for something.
     pub waiting: usize,
     /// Datagrams of several messages in hand.
@@ -395,6 +397,7 @@ impl Core {
             draining: self.draining,
             overloaded: self.detector.refuse_new(),
             sojourn_ns: self.detector.sojourn().as_nanos() as u64,
+            busy_per_mille: self.detector.busy_per_mille(),
             waiting: self.jobs.len(),
             datagrams: self.datagrams.len(),
             frames: self.in_hand.total(),

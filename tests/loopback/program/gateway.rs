@@ -136,6 +136,7 @@ impl Tuning {
             // On a machine busy with other tests a core loses its CPU for longer than that: no reason to refuse calls here.
             .set("overload.enter", "\"2s\"")
             .set("overload.refuse", "\"8s\"")
+            .set("overload.busy_enter", "101")
             .set("limits.history_rate", "2000")
             .set("cores.both", "1")
     }

@@ -131,8 +131,8 @@ struct Job {
 struct Station {
     detector: Detector,
     queue: VecDeque<Job>,
-    /// What is being served; whether it is refused.
-    serving: Option<(Job, bool)>,
+    /// What is being served; whether it is refused, and since when.
+    serving: Option<(Job, bool, Time)>,
 }
 
 struct World<'s> {
@@ -216,6 +216,7 @@ impl World<'_> {
     fn serve(&mut self, now: Time, core: usize) {
         let station = &mut self.stations[core];
         let Some(job) = station.queue.pop_front() else { return };
+        station.detector.worked(now, Duration::ZERO);
         station.detector.record(now, now.since(job.arrived));
         let overloaded = station.detector.refuse_new();
         let refused = self.scenario.refuses && overloaded;
@@ -224,14 +225,13 @@ impl World<'_> {
         if overloaded && (job.first || !self.scenario.first_only) && self.unit() >= self.scenario.loss {
             self.push(now + DELAY, What::Notified(job.controller));
         }
-        self.stations[core].serving = Some((job, refused));
+        self.stations[core].serving = Some((job, refused, now));
     }
 
     fn served(&mut self, now: Time, core: usize) {
-        if let Some((job, refused)) = self.stations[core].serving.take()
-            && job.last
-            && !refused
-        {
+        let Some((job, refused, began)) = self.stations[core].serving.take() else { return };
+        self.stations[core].detector.worked(now, now.since(began));
+        if job.last && !refused {
             let time = (now + DELAY).since(self.calls[job.call]);
             self.second(now).times.push(time);
             if self.measured(now) {
