@@ -1,6 +1,8 @@
 //! One core, without IO, allocates nothing per command once it is warm: a counting allocator watches it (design section 3, step 7).
 
 mod counting;
+#[path = "counting/h248.rs"]
+mod h248;
 
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

@@ -321,13 +321,14 @@ register! {
         message_id: Auto<String> = (Auto::Auto) in &MESSAGE_ID; restart
         /// `"udp"`, or `"tcp"` with TPKT (RFC 3525 D.2): the gateway opens a stream to its controller, and takes those that controllers open.
         transport: Bearer = (Bearer::Udp) in (); restart
-        /// The address it is served on; 2944 is the port of the text encoding (RFC 3525 9).
+        /// The address it is served on; 2944 is the port of the text encoding, 2945 that of the binary one (RFC 3525 9).
         listen: SocketAddr = required in DefaultPort(2944); restart
         /// Its controllers, in the order in which it registers with them. They may command from any port; anybody else is dropped and counted.
         controllers: Vec<SocketAddr> = required in (1..=8, DefaultPort(2944)); restart
-        /// How it writes: `"compact"`, or `"pretty"` with long keywords and a line for each item. Both are read.
+        /// How it writes: `"compact"`, or `"pretty"` with long keywords and a line for each item; both are read. `"binary"`: BER (RFC 3525 Annex
+        /// A), and no text is read.
         encoding: Encoding = (Encoding::Compact) in (); restart
-        /// The longest message it sends, in octets; a longer reply is error 533.
+        /// The longest message it sends, in octets; a longer reply is error 533. In binary a reply is bounded by half as much of its text.
         max_message: u32 = 4000 in 1000..=65_507; restart
     }
 
@@ -459,7 +460,6 @@ register! {
         enter: Duration = (millis(50)) in millis(1)..=seconds(2); reload
         /// New calls are taken again when the wait fell below this.
         leave: Duration = (millis(10)) in micros(100)..=seconds(2); reload
-        /// H.248: which Adds done while overloaded a controller that asked for `ocp/mg_overload` is told of (H.248.11): `"add"` each,
         /// Only when the wait was above `enter` for so long: what one interruption of a core left is no overload. 0: at once.
         enter_after: Duration = (millis(20)) in Duration::ZERO..=seconds(2); reload
         /// Also when a core had work for so much of the last `busy_over`, in percent, whatever waits: a core that comes to no rest is at its
@@ -471,6 +471,7 @@ register! {
         busy_leave: u8 = 99 in 0..=100; reload
         /// The time over which work is counted.
         busy_over: Duration = (seconds(1)) in millis(10)..=seconds(1); reload
+        /// H.248: which Adds done while overloaded a controller that asked for `ocp/mg_overload` is told of (H.248.11): `"add"` each,
         /// `"context"` the first of a context (corrigendum of 2008), `"off"` none.
         notify: OverloadNotify = (OverloadNotify::Add) in (); reload
         /// H.248: such a notification is dropped when it is older, sent or not: late ones spoil the controller's measurement.

@@ -5,8 +5,11 @@ use std::net::SocketAddr;
 
 use super::check::unfit;
 use super::file::{Findings, Raw};
-use super::types::{Bearer, CacMode, Card, Signalling, TransportKind};
+use super::types::{Bearer, CacMode, Card, Encoding, Signalling, TransportKind};
 use super::value::Auto;
+
+/// The shortest messages of a gateway that speaks binary, in octets.
+const BINARY_MIN: u32 = 2000;
 
 /// Every `[[h248]]` table, and the spans that name one.
 pub(super) fn check(raw: &Raw, findings: &mut Findings<'_>) {
@@ -48,6 +51,18 @@ pub(super) fn check(raw: &Raw, findings: &mut Findings<'_>) {
         if entry.transport == Bearer::Sctp {
             let problem = "must be \"udp\" or \"tcp\": there is no SCTP (H.248.4) in this gateway";
             findings.cross(&key("transport"), &[], &entry.transport, problem);
+        }
+        if entry.transport == Bearer::Tcp && raw.metrics.address == Some(entry.listen) {
+            findings.cross(
+                &key("listen"),
+                &["metrics.address"],
+                &entry.listen,
+                "must differ from metrics.address: both listen for streams",
+            );
+        }
+        if entry.encoding == Encoding::Binary && entry.max_message < BINARY_MIN {
+            let problem = format!("must be at least {BINARY_MIN} with encoding = \"binary\": half of it is for the text of a reply");
+            findings.cross(&key("max_message"), &[&key("encoding")], &entry.max_message, problem);
         }
         if entry.max_message > raw.transport.send_frame_bytes {
             let problem = format!("must be at most transport.send_frame_bytes = {}", raw.transport.send_frame_bytes);
@@ -128,6 +143,12 @@ mod tests {
             (&format!("{GOOD}\nmax_message = 60000"), "", "must be at most transport.send_frame_bytes"),
             (&format!("{GOOD}\nmessage_id = \"a b\""), "", "message_id"),
             (&format!("{GOOD}\ntransport = \"sctp\""), "", "must be \"udp\" or \"tcp\": there is no SCTP"),
+            (
+                &GOOD.replace("listen = \"127.0.0.1\"", "transport = \"tcp\"\nlisten = \"127.0.0.1:9427\""),
+                "",
+                "must differ from metrics.address: both listen for streams",
+            ),
+            (&format!("{GOOD}\nencoding = \"binary\"\nmax_message = 1000"), "", "must be at least 2000 with encoding = \"binary\""),
             (GOOD, "agent = \"ca\"", "must be \"auto\" with h248"),
             (GOOD, "signalling = \"mf-wink\"", "must be \"clear\" with h248"),
             (GOOD, "[[span]]\nkind = \"t1\"\nunit = 8\nh248 = \"b\"", "must be the name of an [[h248]]"),
@@ -145,5 +166,8 @@ mod tests {
         assert!(Config::parse(&text, "f").is_ok(), "without a gateway it means nothing");
         let text = format!("{text}\n[[h248]]\nname = \"a\"\n{GOOD}\n[[span]]\nkind = \"t1\"\nunit = 7\nh248 = \"a\"\n");
         assert!(Config::parse(&text, "f").unwrap_err().to_string().contains("must be above overload.enter"));
+        // What is refused by name is no advice.
+        let error = read(&format!("{GOOD}\ntransport = \"tls\""), "").unwrap_err();
+        assert!(error.contains("must be \"udp\" or \"tcp\"") && !error.contains("sctp"), "{error}");
     }
 }

@@ -36,8 +36,8 @@ pub use diff::{Change, diff};
 pub use document::markdown;
 pub use error::{ConfigError, Errors};
 pub use plan::{
-    CorePlan, CpuFacts, History, Memory, Plan, RING_ENTRIES, Role, WAITING, XDP_CHUNK, XDP_SLOT_HEAD, in_hand, plan, send_slot_bytes,
-    xdp_bytes,
+    CorePlan, CpuFacts, History, Memory, Plan, RING_ENTRIES, Role, STREAM_OUTPUT, STREAMS_EACH, WAITING, XDP_CHUNK, XDP_SLOT_HEAD, in_hand,
+    plan, send_slot_bytes, xdp_bytes,
 };
 pub use profile::Interop;
 pub use pseudowire::Wire;

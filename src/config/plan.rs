@@ -6,16 +6,21 @@ use std::time::Duration;
 
 use super::defaults::{CORES_MAX, Cores};
 use super::error::{ConfigError, Errors};
-use super::types::{BusyPoll, Card, SpanKind, Steering, TransportKind};
+use super::types::{Bearer, BusyPoll, Card, SpanKind, Steering, TransportKind};
 use super::valid::{Config, Layout, Line};
 use super::value::{Auto, Bytes, Written, duration_text, words};
 use crate::proto::base::CoreId;
 use crate::proto::endpoint::{Blobs, Endpoints, PoolLimits};
+use crate::proto::h248;
 use crate::proto::mgcp::event::Watches;
 use crate::proto::transaction::history::index_bytes;
 use crate::proto::trunk::Performance;
 use crate::proto::voice;
 
+/// Streams of an H.248 gateway at a time.
+pub const STREAMS_EACH: usize = 16;
+/// Octets that wait to be sent on one of them, at most.
+pub const STREAM_OUTPUT: usize = 128 * 1024;
 /// Entries of the ring between two cores.
 pub const RING_ENTRIES: usize = 1024;
 /// Commands that wait on a core at a time: for a card, another core, an announcement.
@@ -79,6 +84,8 @@ pub struct Memory {
     pub history: u64,
     /// Receive and send frames, with AF_XDP those shared with the card too.
     pub frames: u64,
+    /// What streams of H.248 hold at most.
+    pub streams: u64,
     /// Rings to the other cores.
     pub rings: u64,
     /// Receive buffers of its sockets, in the kernel.
@@ -87,7 +94,7 @@ pub struct Memory {
 
 impl Memory {
     fn total(self) -> u64 {
-        [self.endpoints, self.media, self.texts, self.history, self.frames, self.rings, self.sockets]
+        [self.endpoints, self.media, self.texts, self.history, self.frames, self.streams, self.rings, self.sockets]
             .into_iter()
             .fold(0, u64::saturating_add)
     }
@@ -336,12 +343,42 @@ fn memory(config: &Config, core: &CorePlan, others: u64, history: &History) -> M
     let endpoints = Endpoints::memory(core.endpoints, &pools).saturating_add(Watches::memory(core.endpoints));
     let texts = Blobs::memory(core.text_blocks);
     let history = history.octets().saturating_add(index_bytes(history.responses()));
+    let gateways = gateways(config, core);
+    let endpoints = endpoints.saturating_add(gateways.iter().map(|own| own.tables).fold(0, u64::saturating_add));
+    // Each H.248 gateway has a history of its own besides.
+    let history = history.saturating_mul(1 + gateways.len() as u64);
+    let streams: u64 = gateways.iter().map(|own| own.streams).sum();
     let media = media(config, core);
     match core.role {
-        Role::Both => Memory { endpoints, media, texts, history, frames: receive + waiting + send, rings, sockets },
-        Role::Transport => Memory { endpoints: 0, media: 0, texts: 0, history: 0, frames: receive + send, rings, sockets },
-        Role::Shard => Memory { endpoints, media, texts, history, frames: waiting + send, rings, sockets: 0 },
+        Role::Both => Memory { endpoints, media, texts, history, frames: receive + waiting + send, streams, rings, sockets },
+        Role::Transport => Memory { endpoints: 0, media: 0, texts: 0, history: 0, frames: receive + send, streams: 0, rings, sockets },
+        Role::Shard => Memory { endpoints, media, texts, history, frames: waiting + send, streams, rings, sockets: 0 },
     }
+}
+
+/// What an H.248 gateway needs besides what its endpoints do.
+struct GatewayMemory {
+    /// Contexts, terminations, their events and signals.
+    tables: u64,
+    /// Messages of its streams that come or wait to be sent, when all there may be are full.
+    streams: u64,
+}
+
+/// The H.248 gateways of a core.
+fn gateways(config: &Config, core: &CorePlan) -> Vec<GatewayMemory> {
+    let each = config.h248.iter().enumerate().filter_map(|(place, gateway)| {
+        let own = core.lines.iter().filter(|line| line.gateway.map(usize::from) == Some(place));
+        let endpoints: u32 = own.map(|line| u32::from(line.endpoints)).sum();
+        let connections = endpoints.saturating_mul(config.limits.connections_per_endpoint.into());
+        let streams = if gateway.transport == Bearer::Tcp {
+            STREAMS_EACH * (STREAM_OUTPUT + config.transport.receive_frame_bytes as usize)
+        } else {
+            0
+        };
+        let (tables, streams) = (h248::memory(endpoints, connections), streams as u64);
+        (endpoints > 0).then_some(GatewayMemory { tables, streams })
+    });
+    each.collect()
 }
 
 /// The media of the channels that a core has on real cards, and the jitter buffers of their trunks.
@@ -475,8 +512,9 @@ impl fmt::Display for Plan {
         let (all, endpoints, texts, history) = (sum(Memory::total), sum(|m| m.endpoints), sum(|m| m.texts), sum(|m| m.history));
         let (frames, rings, sockets) = (sum(|m| m.frames), sum(|m| m.rings), sum(|m| m.sockets));
         let media = if total.clone().any(|m| m.media > 0) { format!("media {}, ", sum(|m| m.media)) } else { String::new() };
+        let streams = if total.clone().any(|m| m.streams > 0) { format!("streams {}, ", sum(|m| m.streams)) } else { String::new() };
         write!(f, "memory {all}: endpoints {endpoints}, {media}texts of agents {texts}, history {history}, ")?;
-        writeln!(f, "frames {frames}, rings {rings}, socket buffers {sockets}")?;
+        writeln!(f, "frames {frames}, {streams}rings {rings}, socket buffers {sockets}")?;
         self.notes.iter().try_for_each(|note| writeln!(f, "note: {note}"))
     }
 }
@@ -626,6 +664,23 @@ mod tests {
         // 96 channels with four connections each, whose rings have 4096 octets.
         assert!((96 * 5 * 4_096..96 * 60_000).contains(&media(&with)), "{}", media(&with));
         assert!(with.to_string().contains("media ") && !without.to_string().contains("media "));
+    }
+
+    #[test]
+    fn gateways_of_h248_and_their_streams_are_in_the_memory() {
+        let plan = |transport: &str, span: &str| {
+            let own =
+                format!("\n[[h248]]\nname = \"a\"\nlisten = \"127.0.0.1\"\ncontrollers = [\"127.0.0.2\"]\ntransport = \"{transport}\"\n");
+            let text = format!("{}{own}\n[[span]]\nkind = \"t1\"\nunit = 7\n{span}\n", crate::config::EMBEDDED);
+            plan(&Config::parse(&text, "f").unwrap(), &facts(&[0])).unwrap()
+        };
+        let memory = |plan: &Plan| plan.cores[0].memory;
+        let (datagrams, streams) = (plan("udp", "h248 = \"a\""), plan("tcp", "h248 = \"a\""));
+        let alone = planned(|c| c.cores.both = Auto::Fixed(1), &[0]).cores[0].memory;
+        // 24 channels and 96 connections, each with a watch, and a history.
+        assert!(memory(&datagrams).endpoints > alone.endpoints + 120 * 300 && memory(&datagrams).history == 2 * alone.history);
+        assert_eq!((memory(&datagrams).streams, memory(&streams).streams > 16 * 128 * 1024), (0, true));
+        assert!(streams.to_string().contains("streams ") && !datagrams.to_string().contains("streams "));
     }
 
     #[test]

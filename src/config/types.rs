@@ -16,6 +16,8 @@ words! {
         Compact = "compact",
         /// Long keywords, a line for each item.
         Pretty = "pretty",
+        /// BER (RFC 3525 Annex A).
+        Binary = "binary",
     }
 
     /// What carries H.248 messages.
@@ -24,8 +26,10 @@ words! {
         Udp = "udp",
         /// Streams, each message in a TPKT (RFC 3525 D.2).
         Tcp = "tcp",
+    }
+    refused {
         /// Known, so that it is refused by name.
-        Sctp = "sctp",
+        Sctp = "sctp"
     }
 
     /// Which Adds an overloaded H.248 gateway tells its controller of.

@@ -367,15 +367,16 @@ impl<T: Written> Written for Option<T> {
 
 /// Enumerations: one word for each variant.
 macro_rules! words {
-    ($($(#[doc = $doc:literal])+ $name:ident { $($(#[doc = $help:literal])+ $variant:ident = $word:literal,)+ })+) => {$(
+    ($($(#[doc = $doc:literal])+ $name:ident { $($(#[doc = $help:literal])+ $variant:ident = $word:literal,)+ }
+       $(refused { $(#[doc = $why:literal])+ $unfit:ident = $known:literal })?)+) => {$(
         $(#[doc = $doc])+
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-        pub enum $name { $($(#[doc = $help])+ $variant,)+ }
+        pub enum $name { $($(#[doc = $help])+ $variant,)+ $($(#[doc = $why])+ $unfit,)? }
 
         impl $name {
             /// The word of the tuning file.
             pub const fn word(self) -> &'static str {
-                match self { $($name::$variant => $word,)+ }
+                match self { $($name::$variant => $word,)+ $($name::$unfit => $known,)? }
             }
         }
 
@@ -388,7 +389,7 @@ macro_rules! words {
             }
 
             fn accept(value: &toml_edit::Value, _: &()) -> Option<$name> {
-                match value.as_str()? { $($word => Some($name::$variant),)+ _ => None }
+                match value.as_str()? { $($word => Some($name::$variant),)+ $($known => Some($name::$unfit),)? _ => None }
             }
 
             fn show(&self) -> String {

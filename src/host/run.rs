@@ -8,6 +8,7 @@ use super::transport::steer::Steered;
 use crate::config::{self, Card, Config, CpuFacts};
 use anyhow::{Context, Result, anyhow};
 use std::io::Write;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -81,10 +82,19 @@ fn started(config: &Config, gateway: &Gateway, transport: &str) -> String {
     )
 }
 
+/// Which protocol is served where: the first addresses are those of MGCP, the others each of an H.248 gateway.
+fn served(listen: &[SocketAddr], mgcp: usize) -> String {
+    let text = |addresses: &[SocketAddr]| addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+    match listen.split_at_checked(mgcp) {
+        Some((first, rest)) if !rest.is_empty() => format!("MGCP on {}, H.248 on {}", text(first), text(rest)),
+        _ => format!("MGCP on {}", text(listen)),
+    }
+}
+
 /// One line: what runs where, and what to try next.
 fn ready(config: &Config, gateway: &Gateway, transport: &str, control: &Control) -> String {
     let plan = &gateway.cores.plan;
-    let listen: Vec<_> = plan.listen.iter().map(ToString::to_string).collect();
+    let served = served(&plan.listen, config.gateway.listen.len());
     let count = config.spans.iter().filter(|span| span.card == Card::Sim).count();
     let simulated = match count {
         0 => "",
@@ -94,9 +104,8 @@ fn ready(config: &Config, gateway: &Gateway, transport: &str, control: &Control)
     let cores = gateway.cores.ports.len();
     let metrics = control.metrics().map_or(String::new(), |address| format!(", metrics http://{address}/metrics"));
     format!(
-        "tollgate {} ready: MGCP on {}, {} endpoints{simulated}, {cores} {} ({transport}), operators {}{metrics}; try: tollgate show cores",
+        "tollgate {} ready: {served}, {} endpoints{simulated}, {cores} {} ({transport}), operators {}{metrics}; try: tollgate show cores",
         env!("CARGO_PKG_VERSION"),
-        listen.join(" "),
         plan.topology.len(),
         if cores == 1 { "core" } else { "cores" },
         control.socket().display(),

@@ -52,6 +52,18 @@ pub struct Plan {
 /// Of the number of a listen address: what comes from there came on a stream, and what is sent from there leaves on one.
 pub const STREAM: u8 = 0x80;
 
+/// How messages of H.248 are written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum MessageEncoding {
+    /// Text (RFC 3525 Annex B) with short keywords. Both forms of text are read.
+    #[default]
+    Compact,
+    /// Text with long keywords and a line for each item.
+    Pretty,
+    /// BER (RFC 3525 Annex A); text is not read.
+    Binary,
+}
+
 /// A gateway as H.248 controllers see it (RFC 3525 11.1): its own identifier, address, terminations and ROOT. One core runs it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GatewayPlan {
@@ -69,9 +81,9 @@ pub struct GatewayPlan {
     pub controllers: Vec<SocketAddr>,
     /// Whether it has spans of a T3: its maximum waiting delay is shorter then (RFC 3525 9.2).
     pub has_t3: bool,
-    /// Whether it writes long keywords and a line for each item.
-    pub pretty: bool,
-    /// The longest message it sends, in bytes; a longer reply is error 533.
+    /// How it writes, and in binary also reads.
+    pub encoding: MessageEncoding,
+    /// The longest message it writes, in bytes of text; a longer reply is error 533. In binary it is sent in twice as many octets at most.
     pub max_message: u16,
     /// Connections it can have at a time.
     pub connections: u32,

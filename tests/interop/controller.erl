@@ -10,6 +10,8 @@
          handle_segment_reply/5]).
 %% a transport
 -export([send_message/2, block/1, unblock/1, close/1, resend_message/2]).
+%% names in binary
+-export([encode_name/3, decode_name/3]).
 
 %% A controller's calls that are out at a time.
 -define(WORKERS, 8).
@@ -37,7 +39,38 @@ main([Address, Transport, Encoding]) ->
 
 encoding("pretty") -> {megaco_pretty_text_encoder, []};
 encoding("compact") -> {megaco_compact_text_encoder, []};
-encoding("ber") -> {megaco_ber_encoder, []}.
+encoding("ber") -> {megaco_ber_encoder, [{binary_name_resolver, {?MODULE, [8, 8, 8]}}]}.
+
+%% Names of the gateway's terminations in six octets: trunk 1 or stream 2, kind of unit 1 for `ds1_`, unit, T1 of a T3, channel; and the packages
+%% that megaco does not know.
+encode_name(_, term_id, {megaco_term_id, _, Name}) -> term_id(Name);
+encode_name(_, event, "ocp/mg_overload") -> [0, 16#51, 0, 1];
+encode_name(_, event, "chp/mgcon") -> [0, 16#29, 0, 1];
+encode_name(Options, Scope, Item) -> megaco_binary_name_resolver_v1:encode_name(Options, Scope, Item).
+
+term_id(["root"]) -> {'TerminationID', [], lists:duplicate(8, 255)};
+term_id(["*"]) -> {'TerminationID', [[16#ef]], [0, 0, 0, 0, 0, 0]};
+term_id(["$"]) -> {'TerminationID', [[16#6f]], [0, 0, 0, 0, 0, 0]};
+term_id(["rtp", Number]) -> {'TerminationID', [], [2, 0 | binary_to_list(<<(list_to_integer(Number)):32>>)]};
+term_id(["ds", "ds1_" ++ Unit, "*"]) -> {'TerminationID', [[16#87]], trunk(Unit, 0)};
+term_id(["ds", "ds1_" ++ Unit, Channel]) -> {'TerminationID', [], trunk(Unit, list_to_integer(Channel))}.
+
+trunk(Unit, Channel) -> [1, 1 | binary_to_list(<<(list_to_integer(Unit)):16>>)] ++ [0, Channel].
+
+decode_name(_, term_id, {'TerminationID', Wildcards, Octets}) ->
+    {megaco_term_id, Wildcards =/= [], case {Wildcards, Octets} of
+        {[], [255, 255, 255, 255, 255, 255, 255, 255]} -> ["root"];
+        {[[16#ef]], _} -> ["*"];
+        {[], [2, 0 | Number]} -> ["rtp", integer_to_list(binary:decode_unsigned(list_to_binary(Number)))];
+        {[[16#87]], [1, 1, High, Low, 0, 0]} -> ["ds", "ds1_" ++ integer_to_list(256 * High + Low), "*"];
+        {[], [1, 1, High, Low, 0, Channel]} -> ["ds", "ds1_" ++ integer_to_list(256 * High + Low), integer_to_list(Channel)]
+    end};
+decode_name(_, package, [0, 16#45]) -> "it";
+decode_name(_, package, [0, 16#51]) -> "ocp";
+decode_name(_, package, [0, 16#29]) -> "chp";
+decode_name(_, event, [0, 16#51, 0, 1]) -> "ocp/mg_overload";
+decode_name(_, event, [0, 16#29, 0, 1]) -> "chp/mgcon";
+decode_name(Options, Scope, Item) -> megaco_binary_name_resolver_v1:decode_name(Options, Scope, Item).
 
 open("udp", Ip, Handle) ->
     {ok, Supervisor} = megaco_udp:start_transport(),

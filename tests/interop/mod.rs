@@ -7,23 +7,27 @@ use crate::gateway::{Gateway, SOON, Tuning, eventually, pause};
 use otp::Otp;
 use std::time::Duration;
 
-/// One T1, controlled from the agent's address.
+/// One T1, controlled from the agent's address in text.
 fn tuning(transport: &str) -> Tuning {
+    speaking(transport, "compact")
+}
+
+fn speaking(transport: &str, encoding: &str) -> Tuning {
     let tuning = Tuning::new();
     let (gateway, controller) = (tuning.addresses.gateway().ip(), tuning.addresses.agent().ip());
     let h248 = format!(
-        "[{{ name = \"north\", transport = \"{transport}\", listen = \"{gateway}:2944\", controllers = [\"{controller}:2944\"] }}]"
+        "[{{ name = \"north\", transport = \"{transport}\", encoding = \"{encoding}\", listen = \"{gateway}:2944\", controllers = [\"{controller}:2944\"] }}]"
     );
     tuning
         .list("span", "[{ kind = \"t1\", unit = 7, h248 = \"north\" }]")
         .list("h248", &h248)
         .without("agent")
         .set("overload.enter", "\"50ms\"")
+        .set("overload.enter_after", "\"0s\"")
 }
 
 /// PRF-13, PRF-02, PRF-10, OVL-02: it registers, audits, asks for events and makes 1,000 calls, half of them pretty; each request is sent twice and
 /// some again when they are long acknowledged, and each is executed once. What the gateway tells of an overload arrives once for each Add.
-        .set("overload.enter_after", "\"0s\"")
 #[test]
 fn megaco_registers_audits_and_makes_calls_over_udp() {
     let tuning = tuning("udp");
@@ -63,6 +67,31 @@ fn megaco_registers_audits_and_makes_calls_over_tcp() {
     assert_eq!((gateway.counter("streams_opened"), gateway.counter("streams_ended")), (1, 0));
     otp.reads_all();
     gateway.assert_sound();
+}
+
+/// TRM-13, BIN-01 to BIN-15: in binary, over UDP and over TCP: it registers, audits, makes calls, each request twice, and hears of an overload.
+#[test]
+fn megaco_makes_calls_in_binary() {
+    for transport in ["udp", "tcp"] {
+        let tuning = speaking(transport, "binary");
+        let Some(mut otp) = Otp::start(&tuning, transport, "ber") else { return };
+        let gateway = Gateway::start(tuning);
+        assert!(gateway.ready.contains(":2427, H.248 on 127.") && gateway.ready.contains(":2944, "), "{}", gateway.ready);
+        otp.hears("registered");
+        audits(&mut otp);
+        if transport == "udp" {
+            otp.tells("double on", "doubling");
+        }
+        otp.tells("calls ds/ds1_7 104", "104 went well, 0 did not: []");
+        otp.tells("double off", "doubling");
+        assert_eq!((gateway.counter("h248_adds"), gateway.counter("h248_subtracts")), (208, 208));
+        if transport == "udp" {
+            overload(&mut otp, &gateway);
+        }
+        otp.reads_all();
+        assert_eq!((gateway.counter("h248_unreadable"), gateway.counter("h248_unwritable")), (0, 0));
+        gateway.assert_sound();
+    }
 }
 
 /// What ROOT and all channels are.

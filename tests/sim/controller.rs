@@ -18,8 +18,8 @@ use tollgate::proto::overload::telling::Load;
 use tollgate::proto::overload::throttle::Parameters;
 use tollgate::proto::overload::{Detector, Levels};
 use tollgate::proto::package::ChannelKind;
-use tollgate::proto::plan::{AgentSettings, GatewayPlan, Limits, Plan, Settings, SpanPlan};
-use tollgate::proto::trunk::{Facility, FacilityKind, FacilityPlan, SimCard, SimulatedPlan, SpanIndex, Topology};
+use tollgate::proto::plan::{AgentSettings, GatewayPlan, Limits, MessageEncoding, Plan, Settings, SpanPlan};
+use tollgate::proto::trunk::{CardOrder, Defect, Facility, FacilityKind, FacilityPlan, SimCard, SimulatedPlan, SpanIndex, Topology};
 
 const MS: Duration = Duration::from_millis(1);
 /// One way between controller and gateway.
@@ -100,7 +100,7 @@ fn plan(gateways: usize) -> Plan {
         core: CoreId(0),
         controllers: vec![controller(n)],
         has_t3: true,
-        pretty: false,
+        encoding: MessageEncoding::Compact,
         max_message: 4000,
         connections: 4 * 24 * u32::from(SPANS),
     };
@@ -224,7 +224,8 @@ impl World {
             gateway.calls.card.operate(self.now, &order).unwrap();
             let range = gateway.ranges().last().unwrap();
             gateway.apply_service(self.now, range, Service { in_service: !down, reason: 905, ..Service::default() });
-            let pattern = Pattern::Channels { span: SpanIndex(span), channels: 0x00ff_ffff };
+            // One name of them: the coordinator gives a gateway of H.248 none with ranges.
+            let pattern = Pattern::Channels { span: SpanIndex(span), channels: 1 << 1 };
             let method = if down { RestartMethod::Forced } else { RestartMethod::Restart };
             gateway.announce(self.now, &Restart { pattern, method, delay_s: 0, reason: 905 });
         }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use tollgate::proto::base::{AgentId, CoreId, Counter, EndpointIndex};
 use tollgate::proto::core::Administration;
-use tollgate::proto::plan::GatewayPlan;
+use tollgate::proto::plan::{GatewayPlan, MessageEncoding};
 use tollgate::proto::restart::BlockHow;
 use tollgate::proto::trunk::{CardOrder, Defect, Facility};
 use tollgate::sim::{Faults, Layout, Setup, World};
@@ -33,7 +33,7 @@ fn world(layout: Layout, seed: u64) -> World {
                 core,
                 controllers: vec![controller()],
                 has_t3: false,
-                pretty: false,
+                encoding: MessageEncoding::Compact,
                 max_message: 4000,
                 connections: 96,
             });

@@ -45,6 +45,10 @@ counters! {
     DroppedUnreadable = "dropped_unreadable",
     /// H.248: messages of controllers read.
     H248Messages = "h248_messages",
+    /// H.248: messages and transactions of controllers that could not be read.
+    H248Unreadable = "h248_unreadable",
+    /// H.248: messages that could not be sent because they have no form in the binary encoding, or are too long in it.
+    H248Unwritable = "h248_unwritable",
     /// H.248: messages of controllers that are an error.
     H248ErrorMessages = "h248_error_messages",
     /// H.248: transactions executed.

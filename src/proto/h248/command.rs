@@ -414,7 +414,8 @@ impl Gateway {
                 }
                 if let Some(row) = self.tables.row_mut(target) {
                     let service = if row.leaving { ServiceState::OutOfService } else { row.service };
-                    *row = Row { service, told: row.told, ..Row::default() };
+                    let due = if row.leaving { Time::NEVER } else { row.due };
+                    *row = Row { service, due, told: row.told, ..Row::default() };
                 }
                 MediaReport::default()
             }

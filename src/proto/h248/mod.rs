@@ -12,6 +12,7 @@
 
 mod association;
 mod audit;
+mod binary;
 mod command;
 mod description;
 mod error;
@@ -38,7 +39,7 @@ use crate::proto::cas::Lines;
 use crate::proto::codec::h248::{Content, Header, Message, MessageId, Shape, Style, Transaction, Writer};
 use crate::proto::endpoint::{Announcement, Endpoint, Endpoints, OwnedSpan, PoolLimits, RestartMethod};
 use crate::proto::mgcp::Calls;
-use crate::proto::plan::{GatewayPlan, Plan, Settings};
+use crate::proto::plan::{GatewayPlan, MessageEncoding, Plan, Settings};
 use crate::proto::transaction::Timers;
 use crate::proto::transaction::history::CONFIRM_BUDGET;
 use crate::proto::transaction::outgoing::{Due, Limits, Outstanding};
@@ -46,6 +47,7 @@ use crate::proto::transaction::requester::{Reply, Requester};
 use crate::proto::transaction::responder::{self, Responder, Sender};
 use crate::proto::trunk::{Card, Defect, Facility, Indication, Violations};
 use association::{Association, Purpose};
+use binary::Binary;
 use event::Watches;
 use media::RootTimes;
 use overload::Overload;
@@ -104,6 +106,10 @@ pub struct Gateway {
     matches: Vec<Termination>,
     /// The physical termination that `$` chose last.
     last_chosen: EndpointIndex,
+    /// When the delay of a service change that the controller ordered ends, the first of all.
+    ordered_due: Time,
+    /// Where messages of the binary encoding become text and text becomes them; taken while that goes on.
+    binary: Option<Box<Binary>>,
 }
 
 /// How a gateway is.
@@ -161,6 +167,13 @@ fn timers(own: &GatewayPlan, settings: &Settings) -> Timers {
     Timers { rto_initial, rto_min, rto_max: timers.rto_max.max(PATIENCE), ..timers }
 }
 
+/// The bytes that a gateway with so many physical terminations and connections takes beside its endpoints and its history.
+pub fn memory(physical: u32, connections: u32) -> u64 {
+    let terminations = physical.saturating_add(connections).saturating_add(1);
+    let listed = u64::from(physical.saturating_add(connections)) * (size_of::<Termination>() + size_of::<EndpointIndex>()) as u64;
+    Tables::memory(physical, connections).saturating_add(Watches::memory(terminations)).saturating_add(listed)
+}
+
 impl Gateway {
     /// A gateway after a restart: nothing in any context, registered nowhere. All memory is claimed here.
     pub fn new(boot: Boot) -> Option<Gateway> {
@@ -211,6 +224,8 @@ impl Gateway {
             reply: Some(vec![0; usize::from(own.max_message)].into()),
             matches,
             last_chosen: EndpointIndex(u32::MAX),
+            ordered_due: Time::NEVER,
+            binary: (own.encoding == MessageEncoding::Binary).then(|| Box::new(Binary::new(own.max_message))),
             plan,
         })
     }
@@ -309,11 +324,21 @@ impl Gateway {
             return self.counters.add(Counter::DroppedUnlistedSource);
         };
         self.counters.add(Counter::H248Messages);
+        match self.binary.take() {
+            Some(mut binary) => {
+                self.handle_octets(now, (controller, from), bytes, &mut binary, send);
+                self.binary = Some(binary);
+            }
+            None => self.handle_text(now, (controller, from), bytes, send),
+        }
+    }
+
+    fn handle_text(&mut self, now: Time, (controller, from): (usize, SocketAddr), bytes: &[u8], send: Send<'_>) {
         let Some(mut shape) = self.shape.take() else { return };
         match Message::parse(bytes, &mut shape) {
             Ok(message) => self.message(now, (controller as u8, from), bytes, &message, send),
             Err(refusal) => {
-                self.counters.add(Counter::DroppedUnreadable);
+                self.counters.add(Counter::H248Unreadable);
                 if Header::parse(bytes).is_ok() && self.association.may_speak() {
                     self.send_error(from, Failure::from(refusal), send);
                 }
@@ -365,8 +390,12 @@ impl Gateway {
                     }
                 }
                 // What stands behind its end is not read: the identifier is not known (TXN-11).
-                Err(refusal) if self.association.may_speak() => self.send_failure(from, 0, Failure::from(refusal), send),
-                Err(_) => self.counters.add(Counter::DroppedUnreadable),
+                Err(refusal) => {
+                    self.counters.add(Counter::H248Unreadable);
+                    if self.association.may_speak() {
+                        self.send_failure(from, 0, Failure::from(refusal), send);
+                    }
+                }
             }
         }
     }
@@ -384,7 +413,7 @@ impl Gateway {
     }
 
     fn style(&self) -> Style {
-        if self.own().pretty { Style::Pretty } else { Style::Compact }
+        if self.own().encoding == MessageEncoding::Pretty { Style::Pretty } else { Style::Compact }
     }
 
     /// Begins a message of ours.
@@ -430,6 +459,17 @@ impl Gateway {
 
     /// Everything that is due.
     pub fn handle_time(&mut self, now: Time, send: Send<'_>) {
+        match self.binary.take() {
+            Some(mut binary) => {
+                let counters = self.counters.clone();
+                self.do_due(now, &mut |to, text| binary.send(&counters, to, text, send));
+                self.binary = Some(binary);
+            }
+            None => self.do_due(now, send),
+        }
+    }
+
+    fn do_due(&mut self, now: Time, send: Send<'_>) {
         for _ in 0..INDICATIONS {
             let Some(indication) = self.calls.card.poll(now) else { break };
             self.indication(now, indication, send);
@@ -442,6 +482,7 @@ impl Gateway {
             }
         }
         self.expire_events(now);
+        self.end_delays(now);
         self.associate(now);
         self.watch_activity(now);
         self.tell_overload(now);
@@ -500,7 +541,7 @@ impl Gateway {
     pub fn deadline(&self) -> Time {
         let card = self.calls.card.deadline();
         let own = self.requester.deadline().min(self.association.deadline()).min(self.notify_deadline()).min(self.overload_deadline());
-        card.min(self.responder.deadline()).min(self.events.deadline()).min(own)
+        card.min(self.ordered_due).min(self.responder.deadline()).min(self.events.deadline()).min(own)
     }
 
     /// The endpoints of its spans, ascending.

@@ -5,6 +5,7 @@ use super::Gateway;
 use super::description;
 use super::table::Termination;
 use crate::proto::codec::h248::{Command, Descriptor, Media, MediaPart, NAME_MAX, StreamPart, Verb, Writer};
+use crate::proto::plan::MessageEncoding;
 
 /// What always stays free in a reply: for the error of the next command and the end of all.
 const TAIL: usize = 220;
@@ -31,7 +32,7 @@ impl Gateway {
             }
         }
         // Long keywords and an indented line for each item.
-        let wide = if self.own().pretty { 2 } else { 1 };
+        let wide = if self.own().encoding == MessageEncoding::Pretty { 2 } else { 1 };
         let statistics = if counts { STATISTICS } else { 0 };
         NAME_MAX + (FRAME + statistics) * wide + says
     }

@@ -12,6 +12,7 @@ use crate::proto::base::{EndpointIndex, EndpointRange, Time};
 use crate::proto::codec::h248::{Method, NAME_MAX, ServiceState, Services, TerminationId};
 use crate::proto::endpoint::{RestartMethod, Service};
 use crate::proto::mgcp::Restart;
+use std::time::Duration;
 
 impl Gateway {
     /// The coordinator changed the service state of endpoints. Those that leave service lose their media; the controller is told by
@@ -122,38 +123,59 @@ impl Gateway {
 
     /// The controller orders a service change (SC-18).
     pub(super) fn ordered(&mut self, now: Time, termination: Termination, services: &Services<'_>) -> Result<(), Failure> {
-        let delayed = services.delay.is_some_and(|delay| delay > 0);
+        let due = services.delay.filter(|delay| *delay > 0).map_or(now, |delay| now + Duration::from_secs(delay.into()));
         match (services.method, termination) {
             (Some(Method::HandOff), Termination::Root) => {
                 let to = services.mgc_id.ok_or(HANDOFF_TO)?;
                 if self.hand_off(now, &to) { Ok(()) } else { Err(HANDOFF_UNKNOWN) }
             }
-            (Some(Method::Forced | Method::Graceful | Method::Restart), _) if delayed => Err(DELAY),
+            (Some(Method::Forced), _) if due > now => Err(DELAY),
             (Some(method @ (Method::Forced | Method::Graceful | Method::Restart)), Termination::Root) => {
                 let list: Vec<EndpointIndex> = self.tables.physical().collect();
-                list.into_iter().for_each(|endpoint| self.order_one(Termination::Physical(endpoint), method));
+                list.into_iter().for_each(|endpoint| self.order_one(now, Termination::Physical(endpoint), method, due));
                 Ok(())
             }
             (Some(method @ (Method::Forced | Method::Graceful | Method::Restart)), _) => {
-                self.order_one(termination, method);
+                self.order_one(now, termination, method, due);
                 Ok(())
             }
             _ => Err(METHOD),
         }
     }
 
-    fn order_one(&mut self, termination: Termination, method: Method<'_>) {
+    /// One termination is ordered into service or out of it, at `due` where the method may wait.
+    fn order_one(&mut self, now: Time, termination: Termination, method: Method<'_>, due: Time) {
         let Some(row) = self.tables.row_mut(termination) else { return };
+        row.due = if due > now { due } else { Time::NEVER };
         match method {
+            Method::Restart if due > now => row.leaving = false,
             Method::Restart => (row.service, row.leaving) = (ServiceState::InService, false),
-            // Not before it is in the null context (SC-04).
-            Method::Graceful if row.context != NULL => row.leaving = true,
+            // When the delay ends or it leaves its context, whichever is first (SC-03); without one not before it is in the null context (SC-04).
+            Method::Graceful if due > now || row.context != NULL => row.leaving = true,
             _ => (row.service, row.leaving) = (ServiceState::OutOfService, false),
+        }
+        self.ordered_due = self.ordered_due.min(row.due);
+    }
+
+    /// Delays of ordered service changes that have ended.
+    pub(super) fn end_delays(&mut self, now: Time) {
+        if now < self.ordered_due {
+            return;
+        }
+        self.ordered_due = Time::NEVER;
+        let list: Vec<EndpointIndex> = self.tables.physical().collect();
+        for endpoint in list {
+            let Some(row) = self.tables.row_mut(Termination::Physical(endpoint)) else { continue };
+            if row.due <= now {
+                row.service = if row.leaving { ServiceState::OutOfService } else { ServiceState::InService };
+                (row.leaving, row.due) = (false, Time::NEVER);
+            }
+            self.ordered_due = self.ordered_due.min(row.due);
         }
     }
 }
 
-const DELAY: Failure = Failure { code: 501, text: "ServiceChange with a delay from a controller is not supported" };
+const DELAY: Failure = Failure { code: 501, text: "Forced has no delay" };
 const METHOD: Failure = Failure { code: 501, text: "ServiceChange method is not supported" };
 const HANDOFF_TO: Failure = Failure { code: 442, text: "HandOff needs MgcIdToTry" };
 const HANDOFF_UNKNOWN: Failure = Failure { code: 402, text: "MgcIdToTry is no controller of this gateway" };

@@ -53,6 +53,8 @@ pub struct Row {
     pub since: Time,
     /// The controller wants it out of service when it leaves its context.
     pub leaving: bool,
+    /// When the delay of a service change that the controller ordered ends: then it goes out of service when it is leaving, else into it.
+    pub due: Time,
     /// What the controller was told of it.
     pub told: Told,
     /// In the name of an ephemeral one.
@@ -95,6 +97,7 @@ impl Default for Row {
             has_remote: false,
             since: Time::ZERO,
             leaving: false,
+            due: Time::NEVER,
             told: Told::In,
             number: 0,
             carrier: EndpointIndex(0),
@@ -138,6 +141,14 @@ pub struct Tables {
 }
 
 impl Tables {
+    /// The bytes that the tables of so many physical terminations and connections take.
+    pub fn memory(physical: u32, connections: u32) -> u64 {
+        let contexts = u64::from(physical) + u64::from(connections);
+        let context = (size_of::<Option<Context>>() + 2 * size_of::<u32>()) as u64;
+        let ephemeral = (size_of::<Option<Row>>() + size_of::<u32>()) as u64;
+        contexts * context + u64::from(physical) * size_of::<Row>() as u64 + u64::from(connections) * ephemeral
+    }
+
     /// Nothing in any context. `spans` in ascending order; `connections` is how many connections there can be.
     pub fn new(spans: impl Iterator<Item = EndpointRange>, connections: u32) -> Tables {
         let (mut starts, mut count) = (Vec::new(), 0);

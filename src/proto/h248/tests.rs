@@ -1,6 +1,8 @@
 //! A gateway and controllers that send what a test says.
 
+mod apart;
 mod audits;
+mod binary;
 mod calls;
 mod commands;
 mod digits;
@@ -13,9 +15,10 @@ mod slow;
 use super::{Boot, Gateway, State};
 use crate::proto::base::{AgentId, CoreId, Counters, Rng, Time};
 use crate::proto::cas::{self, Signalling};
+use crate::proto::codec::h248::{Shape, binary as binary_codec};
 use crate::proto::endpoint::{Law, Service};
 use crate::proto::package::ChannelKind;
-use crate::proto::plan::{AgentSettings, GatewayPlan, Limits, Plan, Settings, SpanPlan};
+use crate::proto::plan::{AgentSettings, GatewayPlan, Limits, MessageEncoding, Plan, Settings, SpanPlan};
 use crate::proto::trunk::{CardOrder, Facility, FacilityKind, FacilityPlan, SimCard, SimulatedPlan, SpanIndex, Topology};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -42,7 +45,7 @@ fn plan(controllers: u8) -> Plan {
         core: CoreId(0),
         controllers: (1..=controllers).map(controller).collect(),
         has_t3: false,
-        pretty: false,
+        encoding: MessageEncoding::Compact,
         max_message: 4000,
         connections: 48,
     };
@@ -82,12 +85,28 @@ pub(super) struct Bench {
     /// To whom and what, since it was looked at last.
     pub sent: Vec<(SocketAddr, String)>,
     next: u32,
+    encoding: MessageEncoding,
 }
 
 impl Bench {
     /// Just started, with so many controllers.
     pub fn started(controllers: u8) -> Bench {
-        let plan = Arc::new(plan(controllers));
+        Bench::with(plan(controllers))
+    }
+
+    /// Registered with its only controller, in this encoding. What is said and sent is text here all the same.
+    pub fn speaking(encoding: MessageEncoding) -> Bench {
+        let mut plan = plan(1);
+        plan.gateways[0].encoding = encoding;
+        let mut bench = Bench::with(plan);
+        bench.run(3 * S);
+        bench.accept(controller(1));
+        bench
+    }
+
+    fn with(plan: Plan) -> Bench {
+        let encoding = plan.gateways[0].encoding;
+        let plan = Arc::new(plan);
         let settings = Arc::new(Settings::new(vec![AgentSettings::at("ca", ([192, 0, 2, 99], 2727).into())]));
         let spans = [SpanIndex(2), SpanIndex(3)].map(Facility::Span);
         let card = SimCard::new(&SimulatedPlan {
@@ -103,7 +122,7 @@ impl Bench {
         let now = Time::from_millis(1);
         let counters = Arc::new(Counters::new());
         let boot = Boot { index: 0, plan, settings, counters, card: Box::new(card), rng: Rng::new(7), now };
-        Bench { gateway: Gateway::new(boot).unwrap(), now, sent: Vec::new(), next: 1 }
+        Bench { gateway: Gateway::new(boot).unwrap(), now, sent: Vec::new(), next: 1, encoding }
     }
 
     /// Registered with the first of so many controllers.
@@ -145,8 +164,8 @@ impl Bench {
     }
 
     fn turn(&mut self) {
-        let Bench { gateway, now, sent, .. } = self;
-        gateway.handle_time(*now, &mut |to, bytes| sent.push((to, text(bytes))));
+        let Bench { gateway, now, sent, encoding, .. } = self;
+        gateway.handle_time(*now, &mut |to, bytes| sent.push((to, text(*encoding, bytes))));
     }
 
     /// A message with this body from the first controller.
@@ -159,9 +178,22 @@ impl Bench {
         self.raw(from, message.as_bytes());
     }
 
+    /// The bytes of a text.
     pub fn raw(&mut self, from: SocketAddr, bytes: &[u8]) {
-        let Bench { gateway, now, sent, .. } = self;
-        gateway.handle_datagram(*now, from, bytes, &mut |to, bytes| sent.push((to, text(bytes))));
+        match self.encoding {
+            MessageEncoding::Binary => {
+                let mut room = [0; 4000];
+                let length = binary_codec::from_text(bytes, &mut Shape::new(), &mut room).unwrap();
+                self.octets(from, &room[..length]);
+            }
+            _ => self.octets(from, bytes),
+        }
+    }
+
+    /// Bytes as they are.
+    pub fn octets(&mut self, from: SocketAddr, bytes: &[u8]) {
+        let Bench { gateway, now, sent, encoding, .. } = self;
+        gateway.handle_datagram(*now, from, bytes, &mut |to, bytes| sent.push((to, text(*encoding, bytes))));
         self.turn();
     }
 
@@ -206,6 +238,14 @@ pub(super) fn id_of(text: &str) -> u32 {
     digits.and_then(|digits| digits.parse().ok()).unwrap_or_else(|| panic!("no request: {text}"))
 }
 
-fn text(bytes: &[u8]) -> String {
+fn text(encoding: MessageEncoding, bytes: &[u8]) -> String {
+    let mut room = [0; 8000];
+    let bytes = match encoding {
+        MessageEncoding::Binary => {
+            let length = binary_codec::to_text(bytes, &mut room).expect("a message");
+            &room[..length]
+        }
+        _ => bytes,
+    };
     String::from_utf8(bytes.to_vec()).unwrap().replace("\r\n", "\n")
 }

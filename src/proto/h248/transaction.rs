@@ -10,6 +10,7 @@ use crate::proto::base::{Counter, Time, TransactionId};
 use crate::proto::codec::h248::{
     Action, ActionPart, Command, ContextAudit, ContextId, NAME_MAX, Request, Side, TerminationId, Token, Verb, Writer,
 };
+use crate::proto::plan::MessageEncoding;
 use crate::proto::transaction::history::{Class, Handle};
 use crate::proto::transaction::responder::{Arrival, Arriving, Sender};
 use std::net::SocketAddr;
@@ -192,7 +193,7 @@ impl Gateway {
 
     /// A reply that was begun before the sender was told to wait asks for an acknowledgement after all (PND-03).
     fn insert_immediate_ack(&self, buffer: &mut [u8], head: usize, length: usize) -> Option<usize> {
-        let flag: &[u8] = if self.own().pretty { b"\n\tImmAckRequired," } else { b"IA," };
+        let flag: &[u8] = if self.own().encoding == MessageEncoding::Pretty { b"\n\tImmAckRequired," } else { b"IA," };
         let brace = head + buffer.get(head..length)?.iter().position(|byte| *byte == b'{')? + 1;
         let end = length + flag.len();
         buffer.get_mut(..end)?.copy_within(brace..length, brace + flag.len());

@@ -1,5 +1,6 @@
 //! H.248.1 text messages: what is read and written, what is refused, and that nothing breaks the reader.
 
+mod binary;
 mod dissector;
 mod field_bugs;
 mod golden;

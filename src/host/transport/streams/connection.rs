@@ -14,7 +14,7 @@ use crate::proto::base::Time;
 /// Octets in front of a message.
 const HEAD: usize = 4;
 /// Octets that may wait to be sent on one stream.
-pub const OUTPUT: usize = 128 * 1024;
+pub const OUTPUT: usize = crate::config::STREAM_OUTPUT;
 /// So long may the other side take to open a stream, to finish a message it has begun, to acknowledge, or to read what waits for it.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 

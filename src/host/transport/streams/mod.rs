@@ -31,7 +31,7 @@ use crate::proto::plan::STREAM;
 use connection::{Connection, End, Next, PATIENCE, is_passing};
 
 /// Streams of one listen address at a time.
-pub const PER_LINE: usize = 16;
+pub const PER_LINE: usize = crate::config::STREAMS_EACH;
 /// Octets a stream has at most, for the bound on memory: what waits to be sent.
 pub const OUTPUT: usize = connection::OUTPUT;
 /// How often what waits is looked at.

@@ -73,6 +73,17 @@ pub fn message(bytes: &[u8], shape: &mut Shape, buffer: &mut [u8]) -> Digest {
     digest
 }
 
+/// Reads `bytes` as a message in BER, its text as any other text, and writes it in octets again, into buffers for text and for both.
+pub fn octets(bytes: &[u8], shape: &mut Shape, [text, buffer]: [&mut [u8]; 2]) -> Digest {
+    let Some(text) = binary::to_text(bytes, text).and_then(|length| text.get(..length)) else { return Digest::default() };
+    let mut digest = message(text, shape, buffer);
+    match binary::from_text(text, shape, buffer) {
+        Ok(length) => digest.number(length as u64),
+        Err(refusal) => digest.number(u64::from(refusal.code())),
+    }
+    digest
+}
+
 /// The commands of a transaction that can be read, as the machine would: each checked, those behind a fault too.
 fn parts(transaction: &Transaction<'_>) -> u64 {
     let count = |action: &Action<'_>, side| {

@@ -9,6 +9,7 @@
 //! what the field does beyond it: empty braces (`SG{}`, `E{}`, `SA{}`), keywords alone for empty lists, hyphens in termination names,
 //! several session descriptions in Local. Versions 1 to 3; what only 2 or 3 have is refused as 501.
 
+pub mod binary;
 mod descriptor;
 pub mod exercise;
 mod fault;

@@ -194,6 +194,12 @@ impl Watches {
         2 * terminations + 256
     }
 
+    /// The bytes that the watches of so many terminations take, without the timers and the digits of maps.
+    pub fn memory(terminations: u32) -> u64 {
+        let each = size_of::<Watch>() + 2 * size_of::<WatchSlot>();
+        u64::from(terminations) * each as u64 + QueuePool::<Observed>::memory(Watches::nodes(terminations as usize))
+    }
+
     /// Watches for so many terminations. All memory is claimed here, but for digits.
     pub fn new(now: Time, terminations: u32) -> Watches {
         let limit = terminations as usize;

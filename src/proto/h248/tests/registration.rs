@@ -77,6 +77,14 @@ fn a_controller_may_name_another_one_of_the_list() {
     bench.sent.clear();
     bench.say(&format!("P={id}{{C=-{{SC=ROOT{{SV{{MG=[198.51.100.9]:2944,20260101T00000012}}}}}}}}"));
     assert_eq!(registrations(&mut bench)[0].0, controller(2), "the next of the list");
+    // ASC-13: the present one is asked again, as any other would be.
+    let mut bench = Bench::started(2);
+    bench.run(3 * S);
+    let id = id_of(&bench.sent[0].1);
+    bench.sent.clear();
+    bench.say(&format!("P={id}{{C=-{{SC=ROOT{{SV{{MG=[192.0.2.1]:2944,20260101T00000012}}}}}}}}"));
+    let again = registrations(&mut bench);
+    assert!(again[0].0 == controller(1) && bench.gateway.state() != State::Active, "{again:?}");
     // An error is no acceptance.
     let mut bench = Bench::started(2);
     bench.run(3 * S);
@@ -206,8 +214,38 @@ fn a_controller_orders_terminations_out_and_back() {
     bench.ask(&format!("C={context}{{S=ds/ds1_3/1}}"));
     assert!(bench.ask("C=-{AV=ds/ds1_3/1{AT{M}}}").contains("SI=OS"));
     assert!(bench.ask("C=-{SC=ds/ds1_3/${SV{MT=FO,RE=\"905\"}}}").contains("ER=410{"));
-    assert!(bench.ask("C=-{SC=ds/ds1_3/3{SV{MT=FO,RE=\"905\",DL=5}}}").contains("ER=501{"));
+    assert!(bench.ask("C=-{SC=ds/ds1_3/3{SV{MT=FO,RE=\"905\",DL=5}}}").contains("ER=501{"), "at once is at once");
     assert!(bench.ask("C=-{SC=ds/ds1_3/3{SV{MT=DC,RE=\"905\"}}}").contains("ER=501{"));
+}
+
+#[test]
+fn a_delay_of_an_ordered_change_is_waited_for() {
+    // SC-03, SC-16, SC-06: out of service when the delay ends or the termination leaves its context, whichever is first.
+    let mut bench = Bench::registered();
+    let (context, _) = bench.call(1);
+    let is_out =
+        |bench: &mut Bench, context, channel| bench.ask(&format!("C={context}{{AV=ds/ds1_3/{channel}{{AT{{M}}}}}}")).contains("SI=OS");
+    let state = |bench: &mut Bench, channel: u32| ["-", "*"].iter().any(|context| is_out(bench, context, channel));
+    for channel in [1, 2, 3] {
+        let reply = bench.ask(&format!("C=*{{SC=ds/ds1_3/{channel}{{SV{{MT=GR,RE=\"905\",DL=10}}}}}}"));
+        assert!(reply.contains(&format!("SC=ds/ds1_3/{channel}")) && !reply.contains("ER"), "{reply}");
+    }
+    assert!(bench.ask("C=${A=ds/ds1_3/2}").contains("ER=502{"), "no new work");
+    bench.run(5 * S);
+    assert_eq!([1, 2, 3].map(|channel| state(&mut bench, channel)), [false; 3]);
+    bench.ask(&format!("C={context}{{S=ds/ds1_3/1}}"));
+    assert!(state(&mut bench, 1));
+    // Called off, or ended.
+    bench.ask("C=-{SC=ds/ds1_3/3{SV{MT=RS,RE=\"900\"}}}");
+    bench.run(5 * S);
+    assert_eq!([1, 2, 3].map(|channel| state(&mut bench, channel)), [true, true, false]);
+    // Back after a delay; ROOT means all of them.
+    bench.ask("C=-{SC=ROOT{SV{MT=RS,RE=\"900\",DL=3}}}");
+    bench.run(2 * S);
+    assert!(state(&mut bench, 1) && state(&mut bench, 2));
+    bench.run(2 * S);
+    assert_eq!([1, 2, 3].map(|channel| state(&mut bench, channel)), [false; 3]);
+    assert!(bench.ask("C=${A=ds/ds1_3/2}").contains("A=ds/ds1_3/2}"));
 }
 
 #[test]
