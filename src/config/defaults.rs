@@ -259,7 +259,7 @@ register! {
         /// The DiffServ code point of pseudowires and RTP. 46 is expedited forwarding (RFC 4553 8, RFC 4594 4.1).
         dscp: u8 = 46 in 0..=63; restart
         /// A connection whose far end has sent, and is to send (sendrecv or confrnce), and of which nothing has come for so long, neither RTP nor
-        /// RTCP, is deleted, and the agent told so (DLCX, reason 902). 0: never.
+        /// RTCP, is deleted, and the agent told so (DLCX, reason 902). An H.248 controller is told where it asks for `nt/netfail`. 0: never.
         media_timeout: Duration = (Duration::ZERO) in Duration::ZERO..=seconds(3_600); restart
         /// Whether a connection sends to where packets come from, and takes them from wherever the first one came, whatever the remote
         /// description says: for far ends behind address translation. Else packets from elsewhere are dropped and counted, and only an agent

@@ -124,11 +124,14 @@ fn the_local_form() {
         assert_eq!(code(w, "DLCX", "*", &[]), 250);
         // The agent joins two connections by itself.
         let other = w.ask("CRCX", "ds/ds1-3/2", &["C: A1", "M: recvonly", "L: nt:LOCAL"]);
+        assert!(other.description.contains("c=LOCAL EPN ds/ds1-3/2\r\n"), "before anybody is at the other end: {other:?}");
         let id = format!("I: {}", create(w, "ds/ds1-2/2", "A1"));
         let local =
             ["", "v=0", "c=LOCAL EPN DS/ds1-3/2", &format!("a=mgcplocalcx:{}", connection(&other).to_lowercase()), "m=audio 0 LOCAL 0"];
         assert_eq!(code(w, "MDCX", "ds/ds1-2/2", &[&["C: A1", &id, "M: sendrecv"][..], &local].concat()), 200);
         assert!(w.ask("AUCX", "ds/ds1-2/2", &[&id, "F: RC"]).description.contains("EPN DS/ds1-3/2"));
+        let made = w.ask("CRCX", "ds/ds1-1/2", &[&["C: A1", "M: sendrecv"][..], &local].concat());
+        assert!(made.code == Some(200) && made.description.contains("c=LOCAL EPN ds/ds1-1/2\r\n"), "{made:?}");
     });
 }
 

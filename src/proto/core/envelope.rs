@@ -119,6 +119,19 @@ pub enum Envelope {
         /// Where that receives; port 0: on a card that moves no media.
         at: MediaAddress,
     },
+    /// To the owner of a connection that a description of the form `c=LOCAL` names: the other half receives there.
+    Meet {
+        /// Its endpoint.
+        endpoint: EndpointIndex,
+        /// It; 0: the only one of the endpoint.
+        connection: ConnectionId,
+        /// The other half.
+        other: (EndpointIndex, ConnectionId),
+        /// Where that receives.
+        at: MediaAddress,
+        /// Whether the other half wants to know the same.
+        answer: bool,
+    },
     /// To the owner of a connection that was made for a command which failed meanwhile: take it down.
     TakeDown {
         /// Its endpoint.

@@ -14,7 +14,7 @@ use super::receive::Received;
 use crate::proto::base::{CoreId, Counter, EndpointIndex};
 use crate::proto::cac::Charge;
 use crate::proto::codec::mgcp::{Command, Verb};
-use crate::proto::endpoint::{Announcement as Told, ConnectionId, ConnectionSlot, Remote};
+use crate::proto::endpoint::{Announcement as Told, Connection, ConnectionId, ConnectionSlot, LocalMedia, Remote};
 use crate::proto::mgcp::create::{self, Begun, Half};
 use crate::proto::mgcp::{self, CreatePlan, Created, Outcome, Refused, delete};
 use crate::proto::transaction::history;
@@ -298,6 +298,42 @@ impl Core {
         self.must_tell(turn, core, answer);
     }
 
+    /// A connection that was told of another one by a description of this gateway's own form (RFC 3435 3.4.2) tells that one where it receives.
+    pub(super) fn send_meetings<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>) -> bool {
+        let Some(slot) = self.calls.meetings.pop() else { return false };
+        if let Some(connection) = self.calls.endpoints.connections.get(slot).copied()
+            && let (Remote::Local(endpoint, id), Some(at)) = (connection.remote, receives_at(&connection))
+        {
+            let other = (connection.endpoint, connection.id);
+            self.must_tell(turn, self.plan.owner(endpoint), Envelope::Meet { endpoint, connection: id, other, at, answer: true });
+        }
+        true
+    }
+
+    /// Another connection, `other`, receives there. Which of the two was described first does not matter: each learns of the other.
+    pub(super) fn handle_meet<F: Frames, O: Outside>(
+        &mut self,
+        turn: &mut Turn<'_, F, O>,
+        (endpoint, id): (EndpointIndex, ConnectionId),
+        other: (EndpointIndex, ConnectionId),
+        at: MediaAddress,
+        answer: bool,
+    ) {
+        let slot = if id == ConnectionId::default() { self.only_half(endpoint) } else { self.half(endpoint, id) };
+        let found = slot.and_then(|slot| Some((slot, *self.calls.endpoints.connections.get(slot)?)));
+        let Some((slot, connection)) = found.filter(|(_, connection)| !connection.pending) else { return };
+        let Some(here) = receives_at(&connection) else { return };
+        if matches!(connection.remote, Remote::Local(endpoint, id) if endpoint == other.0 && (id == other.1 || id == ConnectionId::default()))
+        {
+            create::meet(&mut self.calls, turn.now, slot, at);
+        }
+        if answer {
+            let this = (endpoint, connection.id);
+            let told = Envelope::Meet { endpoint: other.0, connection: other.1, other: this, at: here, answer: false };
+            self.must_tell(turn, self.plan.owner(other.0), told);
+        }
+    }
+
     pub(super) fn handle_take_down<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, endpoint: EndpointIndex, id: ConnectionId) {
         if let Some(slot) = self.half(endpoint, id) {
             delete::disconnect(&mut self.calls, turn.now, slot);
@@ -309,6 +345,12 @@ impl Core {
     fn half(&self, endpoint: EndpointIndex, id: ConnectionId) -> Option<ConnectionSlot> {
         let mut slots = self.calls.endpoints.get(endpoint)?.connection_slots();
         slots.find(|&slot| self.calls.endpoints.connections.get(slot).is_some_and(|connection| connection.id == id))
+    }
+
+    /// The slot of the only connection that an endpoint of this core has.
+    fn only_half(&self, endpoint: EndpointIndex) -> Option<ConnectionSlot> {
+        let mut slots = self.calls.endpoints.get(endpoint)?.connection_slots();
+        slots.next().filter(|_| slots.next().is_none())
     }
 
     /// The answer of another core did not come within the transaction limit.
@@ -336,6 +378,12 @@ impl Core {
         }
         Ok(Second::Any(selection))
     }
+}
+
+/// Where a connection receives; `None` on a card that moves no media.
+fn receives_at(connection: &Connection) -> Option<MediaAddress> {
+    let LocalMedia { address, port, .. } = connection.local;
+    (port != 0).then_some(MediaAddress { address, port })
 }
 
 /// What `Z2:` names.

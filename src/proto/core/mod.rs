@@ -390,7 +390,7 @@ impl Core {
                 self.take(turn, self.id, envelope);
             } else if let Some(datagram) = self.datagrams.next_ready() {
                 self.continue_datagram(turn, datagram);
-            } else if !self.send_reports(turn) && !self.send_places(turn) {
+            } else if !self.send_reports(turn) && !self.send_places(turn) && !self.send_meetings(turn) {
                 return;
             }
         }
@@ -417,6 +417,7 @@ impl Core {
             Envelope::Join { job, endpoint, connection, other, at } => {
                 self.handle_join(turn, (from, job), endpoint, connection, (other, at));
             }
+            Envelope::Meet { endpoint, connection, other, at, answer } => self.handle_meet(turn, (endpoint, connection), other, at, answer),
             Envelope::TakeDown { endpoint, connection } => self.handle_take_down(turn, endpoint, connection),
             Envelope::Look { job, first, count, types } => {
                 self.handle_look(turn, (from, job), EndpointRange { first, count: count.into() }, types);

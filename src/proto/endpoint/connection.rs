@@ -2,7 +2,7 @@
 
 use super::blobs::Blob;
 use super::encoding::Encodings;
-use super::options::Options;
+use super::options::{Network, Options};
 use crate::proto::base::{EndpointIndex, HexId, Mode, Time};
 use std::net::{IpAddr, Ipv4Addr};
 use std::num::NonZeroU8;
@@ -103,6 +103,17 @@ pub struct Connection {
     pub pending: bool,
     /// That it has been up for long was an event already (G/ld).
     pub told_of_age: bool,
+}
+
+impl Connection {
+    /// Whether it is one between two endpoints of this gateway, or is to be (`nt:LOCAL`): its description has the form of those (RFC 3435 3.4.2).
+    pub fn is_inside(&self) -> bool {
+        match self.remote {
+            Remote::Local(..) => true,
+            Remote::Rtp(..) => false,
+            Remote::Unknown => self.options.network == Some(Network::Local),
+        }
+    }
 }
 
 const _: () = assert!(size_of::<Option<Connection>>() == 128);

@@ -49,6 +49,7 @@ use crate::proto::trunk::{Card, Defect, Facility, Indication, Violations};
 use association::{Association, Purpose};
 use binary::Binary;
 use event::Watches;
+use event::catalogue::Seen;
 use media::RootTimes;
 use overload::Overload;
 use parked::Parking;
@@ -520,7 +521,11 @@ impl Gateway {
                 self.card_event(now, (endpoint, connection), event, parameters);
             }
             Indication::MediaLost { again: true, .. } => {}
-            Indication::MediaLost { .. } => self.counters.add(Counter::MediaTimedOut),
+            // What becomes of it is the controller's to say: a context ends by Subtract only.
+            Indication::MediaLost { connection, .. } => {
+                self.counters.add(Counter::MediaTimedOut);
+                self.happened(now, Termination::Ephemeral(connection), Seen::NetworkFailure, b"cs=\"nothing received\"");
+            }
             Indication::Violations { facility, violations } => self.violations.push_back((facility, violations)),
             Indication::SignalEnded { endpoint, signal, failed, .. } => self.signal_ended(now, endpoint, signal, failed),
             Indication::Line { .. } => self.counters.add(Counter::CardStray),

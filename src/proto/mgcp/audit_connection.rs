@@ -7,7 +7,7 @@ use super::{Calls, Created, Refused};
 use crate::proto::base::{EndpointIndex, Time};
 use crate::proto::codec::mgcp::{Code, Command, InfoCode, Writer};
 use crate::proto::codec::sdp;
-use crate::proto::endpoint::{Connection, Gain, Network, Options, Remote};
+use crate::proto::endpoint::{Connection, Gain, Network, Options};
 
 /// Checks that the connection exists (G-AUC-01, G-AUC-06).
 pub fn validate(calls: &Calls, command: &Command<'_>, endpoint: EndpointIndex) -> Result<(), Refused> {
@@ -32,9 +32,9 @@ pub fn write(calls: &Calls, now: Time, writer: &mut Writer<'_>, command: &Comman
         }
     }
     if local {
-        let Connection { endpoint, id, local, remote, .. } = *connection;
+        let Connection { endpoint, id, local, .. } = *connection;
         let created = Created { endpoint, connection: id, local };
-        local_description(calls, writer, &created, matches!(remote, Remote::Local(..)));
+        local_description(calls, writer, &created, connection.is_inside());
     }
     if remote {
         if connection.remote_text.is_none() {

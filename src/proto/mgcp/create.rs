@@ -233,7 +233,7 @@ pub fn media(connection: &Connection, half: Half) -> Media {
     let local = &connection.local;
     let bits_per_ms = local.encodings.first().map_or(0, |encoding| encoding.facts().bits_per_second / 1000);
     let (remote, inside) = match connection.remote {
-        Remote::Unknown => (None, half != Half::Whole),
+        Remote::Unknown => (None, half != Half::Whole || connection.is_inside()),
         Remote::Rtp(address, port) => (Some((address, port).into()), false),
         Remote::Local(..) => (None, true),
     };

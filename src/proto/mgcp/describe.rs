@@ -65,5 +65,8 @@ pub(super) fn keep(calls: &mut Calls, slot: ConnectionSlot, described: Described
     connection.remote_text = blob;
     connection.remote = described.remote;
     connection.remote_types = described.types;
+    if matches!(described.remote, Remote::Local(..)) {
+        calls.meetings.push(slot);
+    }
     true
 }

@@ -55,6 +55,8 @@ pub struct Calls {
     pub counters: Arc<Counters>,
     /// Admission; `None` where nothing is limited.
     pub desk: Option<Box<admit::Desk>>,
+    /// Connections that were told of another one inside the gateway, which is to learn of them.
+    pub meetings: Vec<ConnectionSlot>,
     /// What parts of commands meant.
     readings: RefCell<Readings>,
 }
@@ -83,7 +85,7 @@ impl Calls {
         let (cores, connections) = (plan.owners.len(), plan.limits.connections);
         let desk = plan.admission.is_some().then(|| Box::new(admit::Desk::new(&settings.admission, cores, connections)));
         let readings = RefCell::default();
-        Calls { endpoints, watches, card, plan, settings, manners: Manners::default(), counters, desk, readings }
+        Calls { endpoints, watches, card, plan, settings, manners: Manners::default(), counters, desk, meetings: Vec::new(), readings }
     }
 
     /// Where the event machine has `endpoint`; `None` when it is as after a restart.

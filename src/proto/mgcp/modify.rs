@@ -143,7 +143,7 @@ pub fn apply(
     address: MediaAddress,
     command: &Command<'_>,
 ) -> Result<Modified, Refused> {
-    let inside = |calls: &Calls| calls.endpoints.connections.get(slot).is_some_and(|found| matches!(found.remote, Remote::Local(..)));
+    let inside = |calls: &Calls| calls.endpoints.connections.get(slot).is_some_and(Connection::is_inside);
     let was_inside = inside(calls);
     let undescribed = calls.endpoints.connections.get(slot).is_some_and(|connection| connection.remote == Remote::Unknown);
     if let Some(described) = plan.described

@@ -6,7 +6,7 @@ use crate::proto::aggregate::Pattern;
 use crate::proto::base::{EndpointIndex, Time, TransactionId};
 use crate::proto::codec::mgcp::{Code, Command, ConnectionParameters, Verb, Writer};
 use crate::proto::codec::sdp;
-use crate::proto::endpoint::{Connection, Encoding, Encodings, LocalMedia, Remote, RestartMethod, TELEPHONE_EVENTS};
+use crate::proto::endpoint::{Connection, Encoding, Encodings, LocalMedia, RestartMethod, TELEPHONE_EVENTS};
 use crate::proto::package::{ChannelKind, packages};
 use crate::proto::plan::{Manners, Plan};
 use crate::proto::trunk::MediaReport;
@@ -59,15 +59,13 @@ pub fn write_outcome(
                     endpoint_at(calls, writer, Code::Z2, *other, domain);
                 }
             }
-            local_description(calls, writer, created, second.is_some());
+            local_description(calls, writer, created, second.is_some() || is_inside(calls, created));
         }
         Outcome::Modified(changed) => {
             writer.response(200, id, None, "OK");
             acknowledgement(writer, asks_ack);
             if let Some(created) = changed {
-                let found = calls.endpoints.find(created.endpoint, created.connection);
-                let inside = found.is_some_and(|(_, connection)| matches!(connection.remote, Remote::Local(..)));
-                local_description(calls, writer, created, inside);
+                local_description(calls, writer, created, is_inside(calls, created));
             }
         }
     }
@@ -203,6 +201,10 @@ pub(super) fn endpoint_at(calls: &Calls, writer: &mut Writer<'_>, code: Code, en
     let mut name = [0; NAME];
     let length = calls.plan.topology.write_name(endpoint, &mut name);
     writer.parameter_endpoint(code, name.get(..length).unwrap_or_default(), calls.plan.domain(domain));
+}
+
+fn is_inside(calls: &Calls, created: &Created) -> bool {
+    calls.endpoints.find(created.endpoint, created.connection).is_some_and(|(_, connection)| connection.is_inside())
 }
 
 /// The session description of our half. `inside`: the other half is an endpoint of this gateway (G-SDP-05).

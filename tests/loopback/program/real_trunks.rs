@@ -218,22 +218,24 @@ fn calls_between_two_t1s_carry_a_tone_both_ways() {
     undisturbed("tones", || {
         let gateway = Gateway::start(tuning(&[]).set("timers.alarm_declare", "\"10s\""));
         let mut agent = Agent::of(&gateway);
-        let first = FarEnd::start(&gateway.tuning, 1, "9", &["--ppm", "20", "--tone", "1", "--tone", "3"]);
-        let second = FarEnd::start(&gateway.tuning, 2, "10", &["--loop", "1", "--tone", "4"]);
+        let first = FarEnd::start(&gateway.tuning, 1, "9", &["--ppm", "20", "--tone", "1", "--tone", "3", "--tone", "5"]);
+        let second = FarEnd::start(&gateway.tuning, 2, "10", &["--loop", "1", "--tone", "4", "--tone", "6"]);
         let is_up = |name| gateway.show(&["span", name])["span"]["circuit"]["received"].as_u64() > Some(100);
         eventually("both far ends are there", SOON, || (is_up("ds/ds1-1") && is_up("ds/ds1-2")).then_some(()));
         // Over RTP, and inside the gateway with one command.
         connect(&mut agent, "ds/ds1-1/1", "ds/ds1-2/1", "L: p:20, a:PCMU");
         let pair = agent.ask("CRCX", "ds/ds1-1/3", &["C: A3", "M: sendrecv", "Z2: ds/ds1-2/4@tgw.example.net"]);
         assert_eq!(pair.code, Some(200), "{pair:?}");
+        // Inside the gateway, by descriptions that name endpoints (RFC 3435 3.4.2).
+        connect(&mut agent, "ds/ds1-1/5", "ds/ds1-2/6", "L: p:20, a:PCMU, nt:LOCAL");
         let (first, second) = (first.report(), second.report());
         let moved = |row: &Value, key: &str| row[key].as_u64() > Some(50);
         let rows = gateway.rows(&["connections"]);
-        assert!(rows.len() == 4 && rows.iter().all(|row| moved(row, "packets_sent") && moved(row, "packets_received")), "{rows:?}");
+        assert!(rows.len() == 6 && rows.iter().all(|row| moved(row, "packets_sent") && moved(row, "packets_received")), "{rows:?}");
         gateway.assert_sound();
-        // Through RTP, the loop, and back; and both ways of the pair.
+        // Through RTP, the loop, and back; and both ways of the pairs.
         let near = |channel: &Value| channel["tone_dbm0"].as_f64().is_some_and(|level| (level + 10.0).abs() < 0.2);
-        let all = [channel(&first, 1), channel(&first, 3), channel(&second, 4)];
+        let all = [channel(&first, 1), channel(&first, 3), channel(&second, 4), channel(&first, 5), channel(&second, 6)];
         if all.into_iter().all(near) { Ok(()) } else { Err(format!("{first} {second}")) }
     });
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::proto::package::parameters::Digits;
 use crate::proto::package::{PackageId, find_item};
-use crate::proto::trunk::{DigitKind, EventText, FarOrder};
+use crate::proto::trunk::{DigitKind, EventText, FarOrder, Indication};
 
 /// What the Notify commands sent since it was looked at last say, without their times; each is answered, and so are those that follow.
 pub(super) fn notified(bench: &mut Bench) -> Vec<String> {
@@ -252,6 +252,21 @@ fn a_span_that_fails_is_told_of_where_that_is_asked() {
              :g/cause{{Generalcause=FT,Failurecause=\"span out of service\"}}}}}}"
         )]
     );
+}
+
+/// The media time-out of the gateway (`cards.cesopsn.media_timeout`): told where that is asked, once, and the context stays.
+#[test]
+fn a_far_end_that_falls_silent_is_told_of_where_that_is_asked() {
+    let mut bench = Bench::registered();
+    let (context, rtp) = bench.call(1);
+    bench.ask(&format!("C={context}{{MF={rtp}{{E=5{{nt/netfail}}}}}}"));
+    let (now, endpoint) = (bench.now, bench.channel(1));
+    for again in [false, true] {
+        bench.gateway.indication(now, Indication::MediaLost { endpoint, connection: 0, again }, &mut |_, _| {});
+    }
+    bench.run(MS);
+    assert_eq!(notified(&mut bench).concat(), format!("{context} N={rtp}{{OE=5{{:nt/netfail{{cs=\"nothing received\"}}}}}}"));
+    assert!(bench.ask(&format!("C={context}{{AV={rtp}{{AT{{}}}}}}")).contains(&rtp));
 }
 
 #[test]
