@@ -102,7 +102,6 @@ pub(super) fn bracket_content(content: &[u8], letters: bool) -> Option<SymbolSet
 pub struct DigitMap<'a> {
     raw: &'a [u8],
     strings: &'a [u8],
-    symbols: SymbolSet,
 }
 
 /// One position of a digit string.
@@ -117,25 +116,25 @@ pub struct Position {
 impl<'a> DigitMap<'a> {
     /// Reads one string, or several between `|`; parentheses around them are optional, though only those around one string should be.
     pub fn parse(value: &'a [u8]) -> Result<DigitMap<'a>, Refusal> {
+        #[cfg(test)]
+        READ.with(|read| read.set(read.get() + 1));
+        let map = DigitMap::read_before(value);
+        for mut positions in map.strings() {
+            if positions.by_ref().count() == 0 || !positions.rest.is_empty() {
+                return Err(Refusal::new(Fault::DigitMap, scan::offset_in(value, positions.rest)));
+            }
+        }
+        Ok(map)
+    }
+
+    /// The same of a value that [`DigitMap::parse`] has accepted before: nothing is looked at again.
+    pub(super) fn read_before(value: &'a [u8]) -> DigitMap<'a> {
         let raw = scan::trim(value);
         let strings = match raw {
             [b'(', strings @ .., b')'] => strings,
             string => string,
         };
-        let mut symbols = SymbolSet::EMPTY;
-        for string in strings.split(|&b| b == b'|') {
-            let string = scan::trim(string);
-            let mut positions = Positions { rest: string };
-            let mut count = 0;
-            for position in positions.by_ref() {
-                symbols = symbols.union(position.symbols);
-                count += 1;
-            }
-            if count == 0 || !positions.rest.is_empty() {
-                return Err(Refusal::new(Fault::DigitMap, scan::offset_in(value, positions.rest)));
-            }
-        }
-        Ok(DigitMap { raw, strings, symbols })
+        DigitMap { raw, strings }
     }
 
     /// The alternatives, each a sequence of positions.
@@ -145,7 +144,7 @@ impl<'a> DigitMap<'a> {
 
     /// Every symbol that occurs; `without(SymbolSet::BASE)` are the extension letters (G-DMP-02).
     pub fn symbols(&self) -> SymbolSet {
-        self.symbols
+        self.strings().flatten().fold(SymbolSet::EMPTY, |all, position| all.union(position.symbols))
     }
 
     /// The map as written.
@@ -179,6 +178,12 @@ impl Iterator for Positions<'_> {
         self.rest = behind;
         Some(Position { symbols, repeated })
     }
+}
+
+#[cfg(test)]
+thread_local! {
+    /// How many maps were read on this thread.
+    pub(super) static READ: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
 #[cfg(test)]

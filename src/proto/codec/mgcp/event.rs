@@ -111,7 +111,7 @@ impl<'a> EventList<'a> {
 
     /// The events in order.
     pub fn iter(&self) -> Events<'a> {
-        Events { cursor: Cursor::new(self.text), kind: self.kind, depth: self.depth }
+        Events { cursor: Cursor::again(self.text), kind: self.kind, depth: self.depth }
     }
 
     /// Whether it names nothing.
@@ -229,7 +229,7 @@ impl<'a> ActionList<'a> {
 
     /// The actions in order.
     pub fn iter(&self) -> impl Iterator<Item = Action<'a>> + use<'a> {
-        let mut cursor = Cursor::new(self.text);
+        let mut cursor = Cursor::again(self.text);
         let depth = self.depth;
         std::iter::from_fn(move || {
             cursor.skip_blanks();

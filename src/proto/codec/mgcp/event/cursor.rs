@@ -17,12 +17,19 @@ use crate::proto::codec::scan;
 pub(super) struct Cursor<'a> {
     text: &'a [u8],
     at: usize,
+    /// All of it was found good before.
+    read_before: bool,
 }
 
 impl<'a> Cursor<'a> {
     /// At the start of `text`.
     pub(super) fn new(text: &'a [u8]) -> Cursor<'a> {
-        Cursor { text, at: 0 }
+        Cursor { text, at: 0, read_before: false }
+    }
+
+    /// The same for text that was found good before: digit maps, which may be long, are not read again.
+    pub(super) fn again(text: &'a [u8]) -> Cursor<'a> {
+        Cursor { text, at: 0, read_before: true }
     }
 
     pub(super) fn peek(&self) -> Option<u8> {
@@ -277,12 +284,22 @@ impl<'a> Cursor<'a> {
     fn embedded_map(&mut self) -> Result<DigitMap<'a>, Refusal> {
         let start = self.at;
         if self.eat(b'(') {
-            self.take_while(|b| b != b')');
+            self.find_closing();
             self.eat(b')');
         }
-        self.take_while(|b| b != b')');
-        let map = DigitMap::parse(&self.text[start..self.at]).map_err(|refusal| refusal.behind(start))?;
+        self.find_closing();
+        let text = &self.text[start..self.at];
+        let map = match self.read_before {
+            true => DigitMap::read_before(text),
+            false => DigitMap::parse(text).map_err(|refusal| refusal.behind(start))?,
+        };
         if self.eat(b')') { Ok(map) } else { self.fail(Fault::EmbeddedMalformed) }
+    }
+
+    /// To the next closing parenthesis, or the end.
+    fn find_closing(&mut self) {
+        let rest = &self.text[self.at..];
+        self.at += memchr::memchr(b')', rest).unwrap_or(rest.len());
     }
 
     /// Parameters up to and including the closing parenthesis; the opening one is behind us.

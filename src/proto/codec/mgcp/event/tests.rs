@@ -1,5 +1,6 @@
 use super::*;
 use crate::proto::codec::mgcp::Fault;
+use crate::proto::codec::mgcp::digit_map::READ;
 
 fn list(text: &str, kind: ListKind) -> Result<Vec<Event<'_>>, Fault> {
     EventList::parse(text.as_bytes(), kind).map(|list| list.iter().collect()).map_err(|refusal| refusal.fault)
@@ -150,4 +151,22 @@ fn nesting_is_bounded() {
     assert!(list(&format!("a({})", "b=".repeat(10_000)), ListKind::Signals).is_err());
     assert!(requested(&"a(E(R(".repeat(10_000)).is_err());
     assert!(requested(&format!("a(N){}", "(".repeat(10_000))).is_err());
+}
+
+/// An embedded digit map is read when its list comes, however often the list is gone through for the endpoints it is for (G-REQ-11).
+#[test]
+fn embedded_digit_maps_are_read_once() {
+    let read = || READ.with(std::cell::Cell::get);
+    let before = read();
+    let map = "(1[2-9]xx|0T)";
+    let text = format!("L/hd(E(R(D/[0-9](D)),D( {map} ))), D/#(N)");
+    let list = EventList::parse(text.as_bytes(), ListKind::Requested).unwrap();
+    for _ in 0..100 {
+        let embedded = list.iter().find_map(|event| event.actions?.embedded()).unwrap();
+        let (kept, alone) = (embedded.digit_map.unwrap(), DigitMap::read_before(map.as_bytes()));
+        assert_eq!((kept, kept.symbols()), (alone, alone.symbols()));
+        assert_eq!(list.iter().count(), 2);
+    }
+    assert_eq!(read() - before, 1);
+    assert!(EventList::parse(b"L/hd(E(D((1|))))", ListKind::Requested).is_err());
 }
