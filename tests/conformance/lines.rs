@@ -234,6 +234,24 @@ fn a_request_that_needs_another_hook_is_refused_as_a_whole() {
     });
 }
 
+/// G-RQN-06, 4.4.2: what a request needs of the hook it needs until its command is done, also while a card makes the command wait.
+#[test]
+fn a_hook_that_changes_before_the_commit_refuses_the_command() {
+    each_trunk_layout(|w| {
+        done(w, "RQNT", PBX, &["X: 1", "R:"]);
+        w.order_cards(CardOrder::Delay(2500));
+        for (hook, list, expected) in [(Hook::Off, "R: BL/hd(N)", 401), (Hook::On, "R: BL/hu(N)", 402)] {
+            let slow = w.command("CRCX", PBX, &["C: A1", "M: recvonly", "X: 2", list]);
+            w.run_for(100 * MS);
+            far(w, PBX, FarOrder::Show(hook));
+            assert_eq!(w.final_of(slow).code, Some(expected), "{list}");
+            w.run_for(2 * S);
+            assert_eq!((audit(w, PBX, "X"), w.connections().len()), ("1".into(), 0), "{list}");
+        }
+        w.order_cards(CardOrder::Delay(0));
+    });
+}
+
 /// G-PER-03: events that are detected unasked, and those of B/PR and T, are not looked at.
 #[test]
 fn implicit_events_are_not_checked_against_the_hook() {

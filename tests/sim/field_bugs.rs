@@ -5,8 +5,9 @@ use super::{MS, S, connection, rsips};
 use std::net::SocketAddr;
 use std::time::Duration;
 use tollgate::proto::base::Counter;
-use tollgate::proto::trunk::{CardOrder, Defect, FacilityKind, FacilityPlan};
-use tollgate::sim::{Layout, Reply, Setup, World};
+use tollgate::proto::package::ChannelKind;
+use tollgate::proto::trunk::{Behaviour, CardOrder, Defect, FacilityKind, FacilityPlan, FarOrder, Hook};
+use tollgate::sim::{Layout, Mail, Reply, Setup, World};
 
 const AGENT: ([u8; 4], u16) = ([192, 0, 2, 1], 2727);
 
@@ -132,8 +133,24 @@ fn o07_a_reply_needs_no_comment() {
             assert_eq!(play(&mut w, name, &[("NTFY-tx", &id)]), []);
             w.run_for(30 * S);
             assert_eq!(w.mail(), []);
+            // The same for a Notify.
+            w.answer_own(false);
+            assert_eq!(w.ask("RQNT", "ds/ds1-1/1", &["X: F0", "R: T/co1(N)"]).code, Some(200));
+            w.take_mail();
+            w.occur("ds/ds1-1/1", "T/co1", None);
+            w.run_for(5 * S);
+            let told = notifies(&w.take_mail());
+            assert!(told.len() > 1 && told.iter().all(|copy| copy == &told[0]), "it is repeated: {told:?}");
+            assert_eq!(play(&mut w, name, &[("NTFY-tx", &told[0].id.to_string())]), []);
+            w.run_for(30 * S);
+            assert_eq!(w.mail(), []);
         }
     }
+}
+
+/// The Notify commands in these datagrams.
+fn notifies(mail: &[Mail]) -> Vec<Reply> {
+    mail.iter().flat_map(|mail| Reply::all(&mail.bytes)).filter(|message| message.line.starts_with("NTFY")).collect()
 }
 
 #[test]
@@ -342,6 +359,27 @@ fn o25_own_transaction_ids_are_never_given_twice() {
         assert_eq!(ids.len(), 120);
         assert!(ids.iter().all(|id| (1..=999_999_999).contains(id)));
     });
+    // An event on each channel of a T3's worth of T1s at once.
+    for layout in [Layout::One, Layout::Two] {
+        let mut w = gateway(layout, true);
+        w.answer_own(true);
+        assert_eq!(w.ask("RQNT", "*", &["X: F0", "R: T/co1(N)", "Q: loop"]).code, Some(200));
+        w.take_mail();
+        for _ in 0..2 {
+            for name in (1..=28).flat_map(|span| (1..=24).map(move |channel| format!("ds/ds1-{span}/{channel}"))) {
+                w.occur(&name, "T/co1", None);
+            }
+            w.run_for(20 * S);
+        }
+        let told = notifies(&w.take_mail());
+        let mut names: std::collections::HashMap<u32, &str> = std::collections::HashMap::new();
+        for notify in &told {
+            assert!((1..=999_999_999).contains(&notify.id));
+            // The same id is a repeat, of the same command.
+            assert_eq!(*names.entry(notify.id).or_insert(&notify.line), notify.line);
+        }
+        assert_eq!(names.len(), 2 * 672);
+    }
 }
 
 #[test]
@@ -447,6 +485,65 @@ fn o35_a_continuity_test_begins_with_its_connection() {
         assert_eq!((replies[0].code, notify.get("X"), notify.get("O")), (Some(200), Some("C01"), Some("T/co1")));
         let id = format!("I: {}", connection(&replies[0]));
         assert_eq!(w.ask("DLCX", "ds/ds1-1/1", &["C: A80", &id]).code, Some(250));
+    });
+}
+
+/// A far end that stays off-hook after the release: the channel can be used for connections all the time, the guard's end is shown, and
+/// the trunk is free as soon as the far end goes on-hook.
+#[test]
+fn o39_a_far_end_that_never_releases_holds_nothing_up() {
+    use super::lines::{endpoint, far, line};
+    for layout in [Layout::One, Layout::Two] {
+        let t1 = |unit| FacilityPlan { kind: FacilityKind::T1, unit, common_channel: false };
+        let mut w = World::new(Setup { facilities: (1..=28).map(t1).collect(), ..Setup::new(layout, 1) }, |plan, _| {
+            plan.spans[2].signalling.kind = ChannelKind::CasMf;
+        });
+        w.answer_own(true);
+        let (name, setup) = ("ds/ds1-3/2", ["X: F0", "R: MS/ans(N),MS/rlc(N)", "S: MS/sup(addr(k0,6,1,7,s0))"]);
+        let e = endpoint(&w, name);
+        far(&mut w, e, FarOrder::Behave(Behaviour::Hangs));
+        assert_eq!(w.ask("RQNT", name, &setup).code, Some(200));
+        w.run_for(20 * S);
+        let made = one(&mut w, "O39-mgcp-cas.01.txt", &[]);
+        assert_eq!(made.code, Some(200));
+        assert_eq!(w.ask("RQNT", name, &["X: F1", "R: MS/rlc(N)", "S: MS/rel"]).code, Some(200));
+        assert_eq!(one(&mut w, "O39-mgcp-cas.02.txt", &[("I1", &connection(&made))]).code, Some(250));
+        let again = one(&mut w, "O39-mgcp-cas.03.txt", &[]);
+        assert_eq!(again.code, Some(200), "{again:?}");
+        assert_eq!(w.ask("DLCX", name, &["C: A89", &format!("I: {}", connection(&again))]).code, Some(250));
+        w.run_for(60 * S);
+        assert_eq!(line(&mut w, e), "lockout");
+        assert_eq!(w.ask("RQNT", name, &setup).code, Some(401));
+        far(&mut w, e, FarOrder::Show(Hook::On));
+        w.run_for(2 * S);
+        assert_eq!(line(&mut w, e), "idle");
+        assert_eq!(w.ask("RQNT", name, &setup).code, Some(200));
+        w.free(e);
+        w.run_for(2 * S);
+        w.check_quiet();
+    }
+}
+
+/// Silence of a far end is told when somebody asked, once, and the connection stays; when the gateway gives it up by itself it says so.
+#[test]
+fn o40_silence_ends_no_connection_without_a_word() {
+    gateways(|w| {
+        w.answer_own(true);
+        let made = one(w, "O40-mgcp-media.txt", &[]);
+        assert_eq!(made.code, Some(200), "{made:?}");
+        let id = connection(&made);
+        w.occur("ds/ds1-1/10", "R/rto(3)", Some(&id));
+        w.run_for(10 * S);
+        let told = notifies(&w.take_mail());
+        assert_eq!(told.iter().map(|notify| notify.get("O")).collect::<Vec<_>>(), [Some(format!("R/rto@{id}(3)").as_str())]);
+        assert_eq!(w.connections().len(), 1);
+        // The card gives up on it, as `cards.cesopsn.media_timeout` says.
+        w.lose_media();
+        w.run_for(2 * S);
+        let said: Vec<_> = w.take_mail().iter().flat_map(|mail| Reply::all(&mail.bytes)).collect();
+        let deletion = said.iter().find(|message| message.line.starts_with("DLCX")).expect("a DeleteConnection");
+        assert_eq!((deletion.get("I"), deletion.get("E").map(|reason| &reason[..3])), (Some(id.as_str()), Some("902")));
+        assert_eq!(w.connections().len(), 0);
     });
 }
 
@@ -562,6 +659,13 @@ fn o47_ports_are_those_that_were_given() {
                 w.run_for(2 * S);
             }
             let (first, last) = (w.mail()[0].to.port(), w.mail().last().unwrap().to.port());
+            // A Notify goes there too.
+            assert_eq!(w.ask("RQNT", "ds/ds1-2/1", &["X: F0", "R: T/co1(N)", &format!("N: {entity}")]).code, Some(200));
+            w.take_mail();
+            w.occur("ds/ds1-2/1", "T/co1", None);
+            w.run_for(S);
+            let told = w.take_mail();
+            assert_eq!((told.len(), told[0].to.port(), notifies(&told).len()), (1, port, 1));
             // Out of service it is said to whom the endpoint notified; back in service to the provisioned one (G-NET-02).
             assert_eq!((first, last), (port, 2427), "{layout:?} {entity} {:?}", rsips(&w));
         }

@@ -23,19 +23,19 @@ fn world(layout: Layout, seed: u64) -> World {
     })
 }
 
-fn far(w: &mut World, endpoint: EndpointIndex, order: FarOrder) {
+pub fn far(w: &mut World, endpoint: EndpointIndex, order: FarOrder) {
     let core = w.plan.owner(endpoint);
     w.ask_core(core, Ask::Card(CardOrder::Far(endpoint, order)));
 }
 
 /// What the signalling of an endpoint waits for.
-fn line(w: &mut World, endpoint: EndpointIndex) -> &'static str {
+pub fn line(w: &mut World, endpoint: EndpointIndex) -> &'static str {
     let (core, selection) = (w.plan.owner(endpoint), w.plan.topology.select_all());
     let Answer::Endpoints(views) = w.ask_core(core, Ask::Endpoints(selection, StateFilter::All)) else { panic!("no endpoints") };
     views.iter().find(|view| view.endpoint == endpoint).and_then(|view| view.line).expect("it has a line")
 }
 
-fn endpoint(w: &World, name: &str) -> EndpointIndex {
+pub fn endpoint(w: &World, name: &str) -> EndpointIndex {
     w.plan.topology.lookup(name.as_bytes()).expect("an endpoint")
 }
 
