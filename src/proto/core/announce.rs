@@ -280,9 +280,10 @@ impl Core {
         self.redirect_commands(range);
     }
 
-    /// Back to the state after a restart. The lead core is told that the notified entity is the provisioned one again (G-RST-12).
+    /// Back to the state after a restart. The lead core is told that the notified entity is the provisioned one again (G-RST-12), and of the
+    /// domain name, which stays.
     pub(super) fn reset<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, endpoint: EndpointIndex) {
-        let named = self.calls.endpoints.get(endpoint).is_some_and(|state| state.entity != EntityId::PROVISIONED);
+        let named = self.calls.endpoints.get(endpoint).is_some_and(|state| state.entity != EntityId::PROVISIONED || state.domain != 0);
         self.lose_held(turn.now, endpoint);
         event::reset(&mut self.calls, turn.now, endpoint);
         self.calls.endpoints.reset(endpoint);
