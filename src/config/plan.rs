@@ -10,6 +10,7 @@ use super::types::{Bearer, BusyPoll, Card, SpanKind, Steering, TransportKind};
 use super::valid::{Config, Layout, Line};
 use super::value::{Auto, Bytes, Written, duration_text, words};
 use crate::proto::base::CoreId;
+use crate::proto::core::Missed;
 use crate::proto::endpoint::{Blobs, Endpoints, PoolLimits};
 use crate::proto::h248;
 use crate::proto::mgcp::event::Watches;
@@ -215,8 +216,12 @@ pub fn plan(config: &Config, facts: &CpuFacts) -> Result<Plan, Errors> {
             core.memory.frames += xdp_bytes(config);
         }
     }
+    let (endpoints, spans) =
+        cores.iter().fold((0, 0), |(endpoints, spans), core| (endpoints + u64::from(core.endpoints), spans + core.lines.len() as u64));
     if let Some(lead) = cores.iter_mut().find(|core| core.endpoints > 0) {
         lead.memory.endpoints += Performance::BYTES * facilities;
+        // What other cores have not heard while their rings are full.
+        lead.memory.endpoints += Missed::memory(endpoints, spans);
     }
     let notes = notes(config, facts, &cores);
     let (transport, steering, busy_poll) = (config.transport.kind, config.transport.steering, config.cores.busy_poll);

@@ -3,6 +3,8 @@
 use super::{MS, S, connection};
 use std::time::Duration;
 use tollgate::proto::base::{CoreId, Counter};
+use tollgate::proto::core::Administration;
+use tollgate::proto::restart::BlockHow;
 use tollgate::sim::{Faults, Layout, Setup, World};
 
 const AGENT: ([u8; 4], u16) = ([192, 0, 2, 1], 2727);
@@ -160,6 +162,37 @@ fn a_repeat_that_a_stalled_core_reads_late_is_not_executed() {
         // What waited for less is answered.
         w.stall(stalled, 5 * S);
         assert_eq!(w.ask("AUEP", "ds/ds1-1/1", &[]).code, Some(200));
+        w.check_quiet();
+    }
+}
+
+/// A core stands still while operators take everything out of service and give it back again and again, and its ring has room for a few
+/// orders only: when it goes on it knows what holds, and what it had is gone (the lead core keeps no queue of what it ordered).
+#[test]
+fn a_core_that_stood_still_through_many_orders_knows_what_holds() {
+    for layout in [Layout::Two, Layout::Split3] {
+        let mut w = World::new(Setup::new(layout, 1), |_, _| {});
+        w.without_journal();
+        w.answer_own(true);
+        w.set_faults(Faults { ring_capacity: 8, ..Faults::none() });
+        let stalled = *w.plan.owners.last().unwrap();
+        let (dead, _) = endpoints(&w, stalled);
+        assert_eq!(w.ask("CRCX", &dead, &["C: A1", "M: recvonly"]).code, Some(200));
+        let all = w.plan.topology.select_all();
+        w.stall(stalled, 2 * S);
+        for _ in 0..8 {
+            w.administer(Administration::Block(all, BlockHow::Force));
+            w.run_for(100 * MS);
+            w.administer(Administration::Unblock(all));
+            w.run_for(100 * MS);
+        }
+        assert!(w.counter(Counter::OrdersMissed) > 10, "{layout:?}: {}", w.counter(Counter::OrdersMissed));
+        w.run_for(4 * S);
+        assert_eq!(w.connections().len(), 0, "{layout:?}");
+        assert_eq!(super::audit(&mut w, &dead, "RM"), "restart", "{layout:?}");
+        let made = w.ask("CRCX", &dead, &["C: A2", "M: recvonly"]);
+        assert_eq!(made.code, Some(200), "{layout:?}: {made:?}");
+        w.run_for(2 * S);
         w.check_quiet();
     }
 }

@@ -117,6 +117,8 @@ counters! {
     DroppedDatagramTable = "dropped_datagram_table",
     /// Messages dropped: the ring to their home core is full (the core is stalled or far behind).
     DroppedRingFull = "dropped_ring_full",
+    /// Orders of the lead core that the ring to a core had no room for; it is told what holds when there is room.
+    OrdersMissed = "orders_missed",
     /// Messages dropped: their home core has its share of the received frames and gives none back (it is stalled or far behind).
     DroppedHomeBehind = "dropped_home_behind",
     /// Datagrams taken from the socket of a core that stands still, and treated here.

@@ -162,7 +162,10 @@ impl Core {
 
     /// Tells the bank what is in use, when it is time.
     pub(super) fn handle_admissions(&mut self, now: Time) {
-        if self.admissions.tell_at <= now {
+        // While something waits for room in a ring it would only pile up there: the newest is told when there is room.
+        if self.admissions.tell_at <= now && !self.unsent.is_empty() {
+            self.admissions.tell_at = now + TELL_EVERY;
+        } else if self.admissions.tell_at <= now {
             self.admissions.tell_at = Time::NEVER;
             if let Some(desk) = &mut self.calls.desk {
                 desk.holder.tell();

@@ -142,10 +142,15 @@ impl Core {
             self.announcements.set(turn.now, *announcement);
         }
         if announcement.stage != Stage::Withdrawn && goes_in_front(announcement.restart.method) && self.plan.ordinal(self.id).is_some() {
-            self.answer_repeats(turn);
-            self.resume_waiting(turn);
-            self.shares.unblock();
+            self.resume_announced(turn);
         }
+    }
+
+    /// What waited for endpoints to be announced looks again.
+    pub(super) fn resume_announced<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>) {
+        self.answer_repeats(turn);
+        self.resume_waiting(turn);
+        self.shares.unblock();
     }
 
     /// Endpoints leave service: an audit says in how many seconds (G-AUE-10).

@@ -1,6 +1,7 @@
 //! What cores say to each other: one-cache-line entries of the rings between them.
 
 use super::announce::Announcement;
+use super::missed::Standing;
 use crate::proto::aggregate::Pattern;
 use crate::proto::base::{AgentId, EndpointIndex, EndpointRange, FrameRef, TransactionId};
 use crate::proto::cac::share::{ToBank, ToHolder};
@@ -174,6 +175,13 @@ pub enum Envelope {
         range: EndpointRange,
         /// The state.
         service: Service,
+    },
+    /// From the lead core: what these endpoints are, in place of all orders about them that were missed.
+    Anew {
+        /// Which.
+        range: EndpointRange,
+        /// What they are.
+        standing: Standing,
     },
     /// From the lead core: say when the service states that came before this are applied.
     Settle {

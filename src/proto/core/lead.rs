@@ -6,6 +6,7 @@
 
 use super::announce::{Announcement, Stage};
 use super::lead_view::{LossView, ShutdownView};
+use super::missed::Missed;
 use super::outside::{Frames, Outside, Turn};
 use super::own::Purpose;
 use super::settle::{Ordered, Settling, Verdict};
@@ -26,6 +27,8 @@ use std::net::IpAddr;
 const SHUTDOWN_WAIT: std::time::Duration = std::time::Duration::from_secs(3);
 /// RestartInProgress commands to one group that may be unanswered at a time.
 const OUTSTANDING: u16 = 32;
+/// What a core without room answers for its gateway: processing overload (RFC 3435 2.4).
+const BUSY: u16 = 409;
 /// Orders of the coordinator carried out per turn, which come from a slice of endpoints.
 const ACTIONS: usize = 256;
 
@@ -65,6 +68,8 @@ pub(super) struct Lead {
     out: Vec<Option<(Handle, u16, Announcement)>>,
     /// Which of them wait for owners of their endpoints.
     pub(super) settling: Settling,
+    /// What other cores had no room for.
+    pub(super) missed: Missed,
     /// Calls lost since operators asked last, by span and reason.
     losses: BTreeMap<(SpanIndex, u16), u32>,
     shutdown_complete: bool,
@@ -99,6 +104,7 @@ impl Lead {
             unanswering,
             out: Vec::new(),
             settling: Settling::new(plan),
+            missed: Missed::new(plan),
             losses: BTreeMap::new(),
             shutdown_complete: false,
         };
@@ -219,12 +225,23 @@ impl Lead {
         self.out.iter().flatten().find(|(known, ..)| *known == handle).map(|(.., announcement)| announcement.transaction)
     }
 
+    /// The numbers of RestartInProgress commands that are out.
+    #[cfg(test)]
+    pub(super) fn out_numbers(&self) -> Vec<u32> {
+        (0..self.out.len() as u32).filter(|&number| self.announcement(number).is_some()).collect()
+    }
+
     /// The next RestartInProgress that waits for no owner, when the coordinator has no work left.
     fn next_settled(&mut self, now: Time) -> Option<Ordered> {
         if self.coordinator.deadline() <= now { None } else { self.settling.next_settled() }
     }
 
-    fn number_of(&self, handle: Handle) -> Option<u32> {
+    /// The announcement of this number, when it is out.
+    pub(super) fn announcement(&self, number: u32) -> Option<Announcement> {
+        self.out.get(number as usize)?.map(|(.., announcement)| announcement)
+    }
+
+    pub(super) fn number_of(&self, handle: Handle) -> Option<u32> {
         self.out.iter().position(|out| out.as_ref().is_some_and(|(known, ..)| *known == handle)).map(|number| number as u32)
     }
 }
@@ -318,7 +335,7 @@ impl Core {
             }
             Verdict::Wait(ask) => {
                 for (owner, states) in ask {
-                    self.must_tell(turn, owner, Envelope::Settle { states });
+                    self.order_of(turn, owner, Envelope::Settle { states });
                 }
             }
         }
@@ -342,8 +359,12 @@ impl Core {
         if let Some(core) = gateway.map(|gateway| gateway.core) {
             // The gateway answers for its controller, and tells it by a service change when one is in charge.
             let gateway = (group - lead.gateways_from) as u8;
-            self.must_tell(turn, core, Envelope::ServiceChange { gateway, restart });
-            return self.lead_event(now, Event::Outcome { handle, outcome: Outcome::Success(None) });
+            let outcome = match self.tell(turn, core, Envelope::ServiceChange { gateway, restart }) {
+                true => Outcome::Success(None),
+                // Its core has no room: it is said again, as to an agent that is too busy.
+                false => Outcome::Transient(BUSY),
+            };
+            return self.lead_event(now, Event::Outcome { handle, outcome });
         }
         let Some(lead) = &mut self.lead else { return };
         let number = match lead.out.iter().position(Option::is_none) {

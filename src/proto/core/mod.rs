@@ -26,6 +26,7 @@ mod jobs;
 mod lead;
 mod lead_view;
 mod media;
+mod missed;
 mod notify;
 mod operator;
 mod orders;
@@ -48,6 +49,7 @@ pub use envelope::{Envelope, JobId, Message, SINGLE};
 pub use in_hand::SHARERS;
 pub use lead::Administration;
 pub use lead_view::{FacilitiesView, HeldView, LossView, ShutdownView};
+pub use missed::Missed;
 pub use operator::{Answer, Ask, ConnectionView, CoreView, EndpointView, PeerView, Request, SpanView, StateFilter, TransactionsView};
 pub use outside::{Frames, Handled, Origin, Outside, Turn, Work};
 pub use performance::PerformanceView;
@@ -258,6 +260,7 @@ impl Core {
     /// Everything that is due: deadlines, the card's indications, the next slice of work over many endpoints.
     pub fn handle_time<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>) {
         self.send_unsent(turn);
+        self.tell_missed(turn);
         self.handle_orders(turn);
         self.handle_card(turn);
         self.handle_gateways(turn);
@@ -337,18 +340,18 @@ impl Core {
         }
     }
 
-    /// Sends `envelope` to every core that owns endpoints.
+    /// Orders `envelope` of every core that owns endpoints; on the lead core.
     fn tell_owners<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, envelope: Envelope) {
         for ordinal in 0..self.plan.owners.len() {
             let owner = self.plan.owner_at(ordinal);
-            self.must_tell(turn, owner, envelope);
+            self.order_of(turn, owner, envelope);
         }
     }
 
-    /// Sends `envelope` to every core.
+    /// Orders `envelope` of every core; on the lead core.
     fn tell_all<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, envelope: Envelope) {
         for core in 0..self.plan.cores {
-            self.must_tell(turn, CoreId(core), envelope);
+            self.order_of(turn, CoreId(core), envelope);
         }
     }
 
@@ -425,6 +428,7 @@ impl Core {
             Envelope::Seen { job, first, part } => self.handle_seen(turn, job, first, part),
             Envelope::Confirm { agent, low, high } => self.confirm_here(turn.now, agent, low, high),
             Envelope::Service { range, service } => self.order(turn, Order::Service(range, service)),
+            Envelope::Anew { range, standing } => self.order(turn, Order::Anew(range, standing)),
             Envelope::Settle { states } => self.order(turn, Order::Settle(states)),
             Envelope::Settled { states } => self.lead_settled(turn, from, states),
             Envelope::Announce(announcement) => self.order(turn, Order::Announce(announcement)),

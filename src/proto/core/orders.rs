@@ -6,6 +6,7 @@
 
 use super::Core;
 use super::announce::Announcement;
+use super::missed::Standing;
 use super::outside::{Frames, Outside, Turn};
 use crate::proto::aggregate::Pattern;
 use crate::proto::base::{AgentId, EndpointRange};
@@ -24,6 +25,8 @@ pub(super) enum Order {
     Announce(Announcement),
     /// The agent named another notified entity.
     NotifiedEntity { pattern: Pattern, agent: AgentId, port: u16 },
+    /// What these endpoints are, behind orders that did not come.
+    Anew(EndpointRange, Standing),
     /// So many service states came before; it is confirmed when they are applied.
     Settle(u64),
 }
@@ -110,7 +113,7 @@ impl Core {
     /// What is done before the first endpoint; gives the endpoints.
     fn begin_order<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, order: &Order) -> Left {
         let pattern = match order {
-            Order::Service(range, _) | Order::Disconnected(range) => return Left::Range(*range),
+            Order::Service(range, _) | Order::Disconnected(range) | Order::Anew(range, _) => return Left::Range(*range),
             Order::NotifiedEntity { pattern, .. } => Some(*pattern),
             Order::Settle(_) => None,
             Order::Announce(announcement) => self.begin_announcement(turn.now, announcement).then_some(announcement.restart.pattern),
@@ -127,6 +130,7 @@ impl Core {
             Order::Disconnected(_) => self.apply_disconnected(turn.now, piece),
             Order::NotifiedEntity { agent, port, .. } => self.apply_notified_entity(piece, *agent, *port),
             Order::Announce(announcement) => self.apply_announcement(turn.now, announcement, piece),
+            Order::Anew(_, standing) => self.apply_anew(turn, piece, standing),
             Order::Settle(_) => {}
         }
     }
@@ -136,6 +140,7 @@ impl Core {
         match order {
             Order::Settle(states) => self.confirm_states(*states),
             Order::Announce(announcement) => self.end_announcement(turn, announcement),
+            Order::Anew(..) => self.resume_announced(turn),
             Order::Service(..) | Order::Disconnected(_) | Order::NotifiedEntity { .. } => {}
         }
     }

@@ -1,4 +1,4 @@
-//! For tests of one core among others: the second of two, and what it tells the first, which is the lead core.
+//! For tests of one core among others: one of two, and what it tells the other.
 
 use super::announce::{Announcement, Stage};
 use super::{Boot, Core, Envelope, Frames, Origin, Outside, Turn, exercise};
@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-struct NoFrames;
+pub(super) struct NoFrames;
 
 impl Frames for NoFrames {
     type Datagram<'a> = &'a [u8];
@@ -22,7 +22,7 @@ impl Frames for NoFrames {
     }
 }
 
-/// The way to the lead core, with room for so many envelopes.
+/// The way to the other core, with room for so many envelopes.
 #[derive(Default)]
 pub(super) struct Ring {
     pub room: usize,
@@ -33,6 +33,11 @@ impl Ring {
     /// The lead core says something.
     pub fn tell(&mut self, core: &mut Core, envelope: Envelope) {
         core.handle_envelope(&mut Turn { now: Time::ZERO, frames: &NoFrames, out: self }, CoreId(0), envelope);
+    }
+
+    /// Does something to a core at that time.
+    pub fn with<R>(&mut self, now: Time, act: impl FnOnce(&mut Turn<'_, NoFrames, Ring>) -> R) -> R {
+        act(&mut Turn { now, frames: &NoFrames, out: self })
     }
 
     /// One turn of the loop at that time.
@@ -59,13 +64,18 @@ impl Outside for Ring {
 
 /// The second of two cores, which owns the second of two T1s.
 pub(super) fn second_core(change: impl FnOnce(&mut Plan)) -> Core {
+    core_of_two(CoreId(1), change)
+}
+
+/// One of two cores, each of which owns a T1.
+pub(super) fn core_of_two(core: CoreId, change: impl FnOnce(&mut Plan)) -> Core {
     let t1 = |unit| FacilityPlan { kind: FacilityKind::T1, unit, common_channel: false };
     let mut plan = exercise::plan(&[t1(1), t1(2)], 8, 8, 1000).unwrap();
     (plan.cores, plan.owners) = (2, vec![CoreId(0), CoreId(1)]);
     change(&mut plan);
     let card = Box::new(exercise::card(&plan, [192, 0, 2, 10].into(), 8, 1));
     let (plan, settings, counters) = (Arc::new(plan), Arc::new(exercise::settings()), Arc::new(Counters::new()));
-    Core::new(Boot { core: CoreId(1), plan, settings, counters, card, gateway_cards: Vec::new(), seed: 1, now: Time::ZERO })
+    Core::new(Boot { core, plan, settings, counters, card, gateway_cards: Vec::new(), seed: 1, now: Time::ZERO })
 }
 
 /// What the lead core says of an RSIP for the whole gateway.

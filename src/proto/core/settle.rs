@@ -66,6 +66,11 @@ impl Settling {
         }
     }
 
+    /// How many service states a core was told.
+    pub fn told_to(&self, core: CoreId) -> u64 {
+        self.owners.get(usize::from(core.0)).map_or(0, |owner| owner.told)
+    }
+
     /// A RestartInProgress that is not to wait longer than `until`.
     pub fn order(&mut self, plan: &Plan, ordered: Ordered, until: Time) -> Verdict {
         let (mut waits, mut ask, mut late) = (Vec::new(), Vec::new(), false);
@@ -156,16 +161,25 @@ fn owners_of_pattern(plan: &Plan, pattern: &Pattern) -> Vec<CoreId> {
 
 /// The owners of these endpoints, each once.
 fn owners_of(plan: &Plan, endpoints: EndpointRange) -> Vec<CoreId> {
-    let (mut owners, mut next) = (Vec::new(), endpoints.first);
-    let end = endpoints.first + endpoints.count;
-    while next < end && owners.len() < plan.owners.len() {
-        let owner = plan.owner(EndpointIndex(next));
+    let mut owners = Vec::new();
+    for (owner, _) in pieces(plan, endpoints) {
         if !owners.contains(&owner) {
             owners.push(owner);
+            if owners.len() == plan.owners.len() {
+                break;
+            }
         }
-        // One span has one owner.
-        let span = plan.topology.span_of(EndpointIndex(next)).and_then(|span| plan.topology.span(span));
-        next = span.map_or(end, |span| span.endpoints.first + span.endpoints.count);
     }
     owners
+}
+
+/// These endpoints span by span, each of which has one owner.
+pub(super) fn pieces(plan: &Plan, endpoints: EndpointRange) -> impl Iterator<Item = (CoreId, EndpointRange)> {
+    let (mut next, end) = (endpoints.first, endpoints.first.saturating_add(endpoints.count));
+    std::iter::from_fn(move || {
+        let first = EndpointIndex(next);
+        let span = plan.topology.span_of(first).and_then(|span| plan.topology.span(span)).filter(|_| next < end)?;
+        next = end.min(span.endpoints.first + span.endpoints.count);
+        Some((plan.owner(first), EndpointRange { first: first.0, count: next - first.0 }))
+    })
 }

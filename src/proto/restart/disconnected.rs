@@ -108,7 +108,7 @@ impl Coordinator {
         }
     }
 
-    fn is_cut_off(&self, endpoint: EndpointIndex) -> bool {
+    pub(super) fn is_cut_off(&self, endpoint: EndpointIndex) -> bool {
         self.cut_off.get(endpoint.0 as usize).is_some_and(|since| *since != Time::NEVER)
     }
 

@@ -25,6 +25,7 @@ mod outcome;
 #[cfg(test)]
 mod random;
 mod service;
+mod standing;
 mod sweep;
 #[cfg(test)]
 mod tests;
@@ -40,6 +41,7 @@ use crate::proto::trunk::{Defect, Facility, IntegrationTimes, Selection, Topolog
 pub use coordinator::Coordinator;
 pub use ledger::Handle;
 pub use service::{Admin, Reason};
+pub use standing::{Heard, Standing};
 pub use view::{Alarm, AnnouncementState, AnnouncementView, EndpointView, Severity};
 
 /// An announcement sent longer ago than this is replaced when a command comes for one of its endpoints.

@@ -37,6 +37,8 @@ struct Endpoint {
     /// As its owner knows it: disconnected, and what goes in front of responses.
     disconnected: bool,
     front: Option<Handle>,
+    /// As a core keeps it that misses no order.
+    heard: Heard,
 }
 
 /// An RSIP on its way.
@@ -85,6 +87,7 @@ impl World {
             told: None,
             disconnected: false,
             front: None,
+            heard: Heard::Nothing,
         };
         World {
             bench,
@@ -153,6 +156,9 @@ impl World {
                             state.group = 0;
                             home.push(endpoint);
                         }
+                        if service.in_service && state.in_service != Some(true) {
+                            state.heard = Heard::Nothing;
+                        }
                         state.in_service = Some(service.in_service);
                         assert_eq!(service.in_service, service.method != RestartMethod::Forced);
                     }
@@ -162,6 +168,9 @@ impl World {
                     for endpoint in self.members(pattern.selection(&self.bench.topology)).into_iter().filter(|_| confirmed) {
                         let state = &mut self.endpoints[endpoint as usize];
                         state.disconnected &= state.front != Some(handle);
+                        if state.heard == Heard::UnderWay(handle) {
+                            state.heard = Heard::All;
+                        }
                     }
                 }
                 Action::Disconnected { endpoints } => {
@@ -169,6 +178,9 @@ impl World {
                         let state = &mut self.endpoints[endpoint.0 as usize];
                         state.disconnected |= state.in_service == Some(true);
                         state.front = None;
+                        if state.in_service == Some(true) && state.heard == Heard::All {
+                            state.heard = Heard::CutOff;
+                        }
                     }
                 }
                 Action::Redirect { handle, group } => {
@@ -182,12 +194,16 @@ impl World {
                     assert!(delay_s == 0 || matches!(method, RestartMethod::Graceful | RestartMethod::Disconnected));
                     assert_eq!(reason != 0, matches!(method, RestartMethod::Forced | RestartMethod::Graceful));
                     if matches!(method, RestartMethod::Restart | RestartMethod::Disconnected) {
-                        members.iter().for_each(|e| self.endpoints[*e as usize].front = Some(handle));
+                        for member in &members {
+                            let state = &mut self.endpoints[*member as usize];
+                            (state.front, state.heard) = (Some(handle), Heard::UnderWay(handle));
+                        }
                     }
                     self.send(at, handle, group, method, members);
                 }
                 Action::Cancel { handle } => {
-                    assert!(self.sent.remove(&(handle.slot, handle.sending)).is_some(), "cancelled something that is not under way");
+                    let (_, sent) = self.sent.remove(&(handle.slot, handle.sending)).expect("cancelled something that is not under way");
+                    self.withdraw(handle, &sent);
                 }
                 Action::NotifiedEntity { .. } => {}
                 Action::ShutdownComplete => panic!("nobody asked for it"),
@@ -196,6 +212,30 @@ impl World {
         // The owner has heard nothing since the endpoint was out, and says whom it notifies now.
         for endpoint in home {
             self.tell(Event::Group { endpoints: EndpointRange { first: endpoint.0, count: 1 }, group: 0 });
+        }
+    }
+
+    /// A RestartInProgress goes in front of nothing any more.
+    fn withdraw(&mut self, handle: Handle, sent: &Sent) {
+        let waiting = if sent.method == RestartMethod::Disconnected { Heard::CutOff } else { Heard::Nothing };
+        for member in &sent.members {
+            let heard = &mut self.endpoints[*member as usize].heard;
+            *heard = if *heard == Heard::UnderWay(handle) { waiting } else { *heard };
+        }
+    }
+
+    /// One that missed every order can be told what they amount to.
+    fn check_standing(&self) {
+        if !self.bench.coordinator.is_at_rest() {
+            return;
+        }
+        for (endpoint, state) in (0..).zip(&self.endpoints) {
+            let standing = self.bench.coordinator.standing(self.bench.now, EndpointIndex(endpoint));
+            assert_eq!(standing.map(|standing| standing.service.in_service), state.in_service, "{endpoint}: {state:?}");
+            if let Some(standing) = standing.filter(|standing| standing.service.in_service) {
+                assert_eq!(standing.heard, state.heard, "{endpoint}: {state:?}");
+                assert!(standing.is_cut_off <= state.disconnected, "{endpoint}: {state:?}");
+            }
         }
     }
 
@@ -263,6 +303,9 @@ impl World {
     }
 
     fn conclude(&mut self, handle: Handle, sent: &Sent) {
+        if !matches!(sent.outcome, Outcome::Success(_)) {
+            self.withdraw(handle, sent);
+        }
         for (endpoint, losses) in sent.members.iter().zip(&sent.losses) {
             let state = &mut self.endpoints[*endpoint as usize];
             let is_success = matches!(sent.outcome, Outcome::Success(_));
@@ -409,9 +452,11 @@ fn whatever_happens_nothing_wrong_is_said_and_in_the_end_the_truth_is_known() {
                     world.pass(ms);
                     world.settle_orders();
                 }
+                world.check_standing();
             }
             world.heal();
             world.check_quiet();
+            world.check_standing();
         });
         assert!(outcome.is_ok(), "seed {seed}");
     }

@@ -13,7 +13,7 @@ use super::service::{Leave, Next, Reason, Want};
 use super::{Action, Handle, RestartMethod};
 use crate::proto::aggregate::cover::Step;
 use crate::proto::aggregate::{Cover, Forms, Pattern, Widest};
-use crate::proto::base::{EndpointIndex, Time};
+use crate::proto::base::{EndpointIndex, EndpointRange, Time};
 use crate::proto::trunk::{Selection, selection::Cursor};
 
 /// Where a sweep is.
@@ -315,11 +315,32 @@ impl Coordinator {
             entry.followed |= followed;
             entry.cut_off = entry.cut_off.min(cut_off);
         }
-        if class.method == RestartMethod::Forced && class.reason.return_code(false) != class.reason.return_code(true) {
-            self.out.extend(Want::Out(class.reason).order(piece, true).map(Action::Service));
+        if class.method == RestartMethod::Forced {
+            self.order_told(piece);
         }
         self.sweep = Sweep::Fill(class, cover, slot, selection, cursor);
         piece.count
+    }
+
+    /// Their agent is told that these endpoints are out: those that refused commands with another code until then are ordered not to. Each
+    /// keeps the reason of its own, also where a wider name says another one.
+    fn order_told(&mut self, endpoints: EndpointRange) {
+        let mut run = (EndpointRange { first: endpoints.first, count: 0 }, Want::Unknown);
+        for endpoint in endpoints.iter() {
+            let want = self.want_of(endpoint);
+            if want == run.1 {
+                run.0.count += 1;
+                continue;
+            }
+            self.order_run(std::mem::replace(&mut run, (EndpointRange { first: endpoint.0, count: 1 }, want)));
+        }
+        self.order_run(run);
+    }
+
+    fn order_run(&mut self, (endpoints, want): (EndpointRange, Want)) {
+        if matches!(want, Want::Out(reason) if reason.return_code(false) != reason.return_code(true)) {
+            self.out.extend(want.order(endpoints, true).map(Action::Service));
+        }
     }
 
     /// Whether another announcement of this class may be made: those of disconnects wait anyway, also for room. What waits to be told

@@ -1,0 +1,76 @@
+//! What the owner of an endpoint is to know of it, whatever it was ordered before: for owners that missed orders.
+
+use super::coordinator::Coordinator;
+use super::ledger::Status;
+use super::service::{Told, Want};
+use super::sweep::Sweep;
+use super::{Handle, RestartMethod, Service};
+use crate::proto::base::{EndpointIndex, EndpointRange, Time};
+
+/// All orders about an endpoint so far, in one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Standing {
+    /// What it was ordered to be last.
+    pub service: Service,
+    /// What its agent has heard of that.
+    pub heard: Heard,
+    /// It is disconnected: its agent has not heard of that, or has not said so.
+    pub is_cut_off: bool,
+    /// In how many seconds it leaves service, as its agent was told; 0: it was told of no time.
+    pub leaves_in_s: u32,
+}
+
+/// What an agent has heard of an endpoint, as its owner is to know it (G-RST-03, G-DIS-06).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Heard {
+    /// Its restart is still to be announced. Out of service it means nothing.
+    Nothing,
+    /// That it was disconnected is still to be announced.
+    CutOff,
+    /// A RestartInProgress that goes in front of responses is under way.
+    UnderWay(Handle),
+    /// All there is to hear.
+    All,
+}
+
+impl Coordinator {
+    /// Whether everything it was told is worked in, so that [`Coordinator::standing`] is what the orders so far amount to.
+    pub fn is_at_rest(&self) -> bool {
+        self.out.is_empty() && self.jobs.is_empty() && self.sweep == Sweep::Idle
+    }
+
+    /// What the orders about `endpoint` amount to; `None`: there was none, or there is no such endpoint.
+    pub fn standing(&self, now: Time, endpoint: EndpointIndex) -> Option<Standing> {
+        let (want, told) = (self.want_of(endpoint), self.ledger.told(endpoint));
+        let was_forced = matches!(told, Told::Message { method: RestartMethod::Forced, .. });
+        let service = want.order(EndpointRange { first: endpoint.0, count: 1 }, was_forced)?;
+        let entry = self.ledger.slot_of(endpoint).and_then(|slot| self.ledger.get(slot));
+        let leaves = entry.filter(|entry| entry.method == RestartMethod::Graceful && want == Want::Leaving);
+        let leaves_in_s = leaves.map_or(0, |entry| self.delay(now, entry));
+        let heard = self.heard(endpoint, want, told);
+        let tells_so = entry.is_some_and(|entry| entry.method == RestartMethod::Disconnected);
+        let is_cut_off = heard == Heard::CutOff || tells_so && matches!(heard, Heard::UnderWay(_));
+        Some(Standing { service, heard, is_cut_off, leaves_in_s })
+    }
+
+    fn heard(&self, endpoint: EndpointIndex, want: Want, told: Told) -> Heard {
+        let when_connected = if self.is_cut_off(endpoint) { Heard::CutOff } else { Heard::All };
+        if want.is_out() || self.lost.contains(endpoint) {
+            return Heard::Nothing;
+        }
+        match told {
+            Told::Nothing | Told::Message { method: RestartMethod::Forced, .. } => Heard::Nothing,
+            Told::Message { method: RestartMethod::Restart, confirmed: false, .. } => self.under_way(endpoint).unwrap_or(Heard::Nothing),
+            Told::Message { method: RestartMethod::Disconnected, confirmed: false, .. } => {
+                self.under_way(endpoint).unwrap_or(Heard::CutOff)
+            }
+            Told::Unsure | Told::Message { .. } => when_connected,
+        }
+    }
+
+    fn under_way(&self, endpoint: EndpointIndex) -> Option<Heard> {
+        let slot = self.ledger.slot_of(endpoint)?;
+        let entry = self.ledger.get(slot).filter(|entry| entry.status == Status::Outstanding)?;
+        Some(Heard::UnderWay(Handle { slot, sending: entry.sending }))
+    }
+}
