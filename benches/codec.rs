@@ -60,8 +60,8 @@ fn whole_crcx(datagram: &[u8]) -> Option<(HexId, u16, usize)> {
 
 fn write(criterion: &mut Criterion) {
     let payloads = [
-        Payload { payload_type: 0, name: b"PCMU", clock_rate: 8000, parameters: b"" },
-        Payload { payload_type: 101, name: b"telephone-event", clock_rate: 8000, parameters: b"0-15" },
+        Payload { payload_type: 0, attributes: "" },
+        Payload { payload_type: 101, attributes: "a=rtpmap:101 telephone-event/8000\r\na=fmtp:101 0-15\r\n" },
     ];
     let description = Description {
         session_id: 3_908_120_312,

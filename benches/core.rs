@@ -83,19 +83,21 @@ enum Kind {
     Dlcx,
     Mdcx,
     Auep,
+    Rqnt,
     Repeat,
 }
 
-const KINDS: [(Kind, &str); 5] = [
+const KINDS: [(Kind, &str); 6] = [
     (Kind::Crcx, "CRCX with SDP"),
     (Kind::Dlcx, "DLCX"),
     (Kind::Mdcx, "MDCX with SDP"),
     (Kind::Auep, "AUEP F: I, N, X"),
+    (Kind::Rqnt, "RQNT without events"),
     (Kind::Repeat, "repeat of CRCX"),
 ];
 
 /// The order in which a call's commands come.
-const CALL: [Kind; 5] = [Kind::Crcx, Kind::Repeat, Kind::Mdcx, Kind::Auep, Kind::Dlcx];
+const CALL: [Kind; 6] = [Kind::Crcx, Kind::Repeat, Kind::Mdcx, Kind::Auep, Kind::Rqnt, Kind::Dlcx];
 
 /// Mean time per command of each kind, the mean of CRCX and DLCX in front.
 type Costs = [f64; KINDS.len() + 1];
@@ -163,6 +165,7 @@ fn instructions() {
             Kind::Dlcx => "*handle_dlcx*",
             Kind::Mdcx => "*handle_mdcx*",
             Kind::Auep => "*handle_auep*",
+            Kind::Rqnt => "*handle_rqnt*",
             Kind::Repeat => "*handle_repeat*",
         };
         let mut valgrind = std::process::Command::new("valgrind");
@@ -268,7 +271,7 @@ impl Stand {
         let chosen: [usize; BATCH] = std::array::from_fn(|n| match kind {
             Kind::Crcx => self.free_endpoint(),
             Kind::Repeat => 0,
-            Kind::Mdcx | Kind::Auep => self.rng.below(self.calls.len() as u64) as usize,
+            Kind::Mdcx | Kind::Auep | Kind::Rqnt => self.rng.below(self.calls.len() as u64) as usize,
             Kind::Dlcx => {
                 // Calls to delete go to the end, where they are taken from.
                 let last = self.calls.len() - 1 - n;
@@ -289,7 +292,7 @@ impl Stand {
             let endpoint = match kind {
                 Kind::Crcx => EndpointIndex(place as u32),
                 Kind::Repeat => self.calls[repeated + n].endpoint,
-                Kind::Mdcx | Kind::Auep | Kind::Dlcx => self.calls[place].endpoint,
+                Kind::Mdcx | Kind::Auep | Kind::Rqnt | Kind::Dlcx => self.calls[place].endpoint,
             };
             let mut name = [0; 64];
             let length = self.topology.write_name(endpoint, &mut name);
@@ -311,6 +314,7 @@ impl Stand {
                     hex(&self.calls[place].connection)
                 ),
                 Kind::Auep => write!(text, "AUEP {id} {name}@{DOMAIN} MGCP 1.0\r\nF: I, N, X\r\n"),
+                Kind::Rqnt => write!(text, "RQNT {id} {name}@{DOMAIN} MGCP 1.0\r\nX: {id:X}\r\n"),
                 Kind::Dlcx => write!(
                     text,
                     "DLCX {id} {name}@{DOMAIN} MGCP 1.0\r\nC: A3C47F{call:08X}\r\nI: {}\r\n",
@@ -333,6 +337,7 @@ impl Stand {
             Kind::Repeat => handle_repeat(&mut self.lone, &self.frames),
             Kind::Mdcx => handle_mdcx(&mut self.lone, &self.frames),
             Kind::Auep => handle_auep(&mut self.lone, &self.frames),
+            Kind::Rqnt => handle_rqnt(&mut self.lone, &self.frames),
             Kind::Dlcx => handle_dlcx(&mut self.lone, &self.frames),
         }
         let spent = start.elapsed();
@@ -394,7 +399,7 @@ macro_rules! turns {
     };
 }
 
-turns! { handle_crcx handle_repeat handle_mdcx handle_auep handle_dlcx handle_others }
+turns! { handle_crcx handle_repeat handle_mdcx handle_auep handle_rqnt handle_dlcx handle_others }
 
 #[allow(clippy::disallowed_methods, reason = "a measurement")]
 fn now() -> Instant {

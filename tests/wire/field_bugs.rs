@@ -55,7 +55,7 @@ fn o02_any_empty_line_precedes_the_description() {
 fn o03_every_line_written_ends_in_cr_lf() {
     let bytes = input("O03-mgcp-encode.txt");
     let command = Command::parse(&bytes).unwrap();
-    let payloads = [Payload { payload_type: 0, name: b"PCMU", clock_rate: 8000, parameters: b"" }];
+    let payloads = [Payload { payload_type: 0, attributes: "" }];
     let description = Description {
         session_id: 1,
         version: 1,

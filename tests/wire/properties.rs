@@ -289,8 +289,9 @@ proptest! {
             packets_sent: numbers[0], octets_sent: numbers[1], packets_received: numbers[2], octets_received: numbers[3],
             packets_lost: numbers[4], jitter_ms: numbers[5], latency_ms: numbers[6],
         };
-        let payloads: Vec<Payload<'_>> =
-            types.iter().map(|&payload_type| Payload { payload_type, name: b"x-codec", clock_rate: 8000, parameters: b"a=b" }).collect();
+        let lines = |payload_type| format!("a=rtpmap:{payload_type} x-codec/8000\r\na=fmtp:{payload_type} a=b\r\n");
+        let lines: Vec<(u8, String)> = types.iter().map(|&payload_type| (payload_type, lines(payload_type))).collect();
+        let payloads: Vec<Payload<'_>> = lines.iter().map(|(payload_type, attributes)| Payload { payload_type: *payload_type, attributes }).collect();
         let description = Description {
             session_id, version: 1, address: Address::Ip4(ip.into()), port, payloads: &payloads, ptime_ms: ptime, connection: None,
         };
@@ -308,10 +309,8 @@ proptest! {
         let session = Session::parse(response.descriptions[0].unwrap()).unwrap();
         prop_assert_eq!((session.address, session.port, session.ptime_ms), (Address::Ip4(ip.into()), port, ptime));
         for (format, payload) in session.formats().zip(&payloads) {
-            prop_assert_eq!((format.payload_type, format.parameters), (payload.payload_type, Some(payload.parameters)));
-            if payload.payload_type >= sdp::DYNAMIC_MIN {
-                prop_assert_eq!(format.encoding.map(|e| (e.name, e.clock_rate)), Some((payload.name, payload.clock_rate)));
-            }
+            prop_assert_eq!((format.payload_type, format.parameters), (payload.payload_type, Some(&b"a=b"[..])));
+            prop_assert_eq!(format.encoding.map(|e| (e.name, e.clock_rate)), Some((&b"x-codec"[..], 8000)));
         }
         prop_assert!(sdp::is_absent(response.descriptions[1].unwrap()));
     }

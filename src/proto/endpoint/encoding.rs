@@ -17,6 +17,10 @@ pub struct EncodingFacts {
     pub default_ms: u16,
     /// Bit rate of the payload in bit/s.
     pub bits_per_second: u32,
+    /// What a card for voice makes of it; `None`: it is only simulated.
+    pub coding: Option<Coding>,
+    /// The lines about it in a description of ours.
+    pub attributes: &'static str,
 }
 
 const fn facts(
@@ -26,20 +30,26 @@ const fn facts(
     frame_ms: u16,
     default_ms: u16,
     bits_per_second: u32,
+    coding: Option<Coding>,
 ) -> EncodingFacts {
-    EncodingFacts { name, payload_type, clock, frame_ms, default_ms, bits_per_second }
+    EncodingFacts { name, payload_type, clock, frame_ms, default_ms, bits_per_second, coding, attributes: "" }
+}
+
+/// With a payload type of our own choice, which the lines explain.
+const fn dynamic(facts: EncodingFacts, attributes: &'static str) -> EncodingFacts {
+    EncodingFacts { payload_type: None, attributes, ..facts }
 }
 
 /// Every encoding the program knows by name. Which of them a gateway offers is configuration and its card's ability.
 pub const ENCODINGS: &[EncodingFacts] = &[
-    facts("PCMU", Some(0), 8000, 1, 20, 64_000),
-    facts("PCMA", Some(8), 8000, 1, 20, 64_000),
-    facts("G729", Some(18), 8000, 10, 20, 8_000),
-    facts("G723", Some(4), 8000, 30, 30, 6_300),
-    facts("G728", Some(15), 8000, 1, 20, 16_000),
-    facts("GSM", Some(3), 8000, 20, 20, 13_200),
-    facts("G726-32", None, 8000, 1, 20, 32_000),
-    facts("CLEARMODE", None, 8000, 1, 20, 64_000),
+    facts("PCMU", Some(0), 8000, 1, 20, 64_000, Some(Coding::Mu)),
+    facts("PCMA", Some(8), 8000, 1, 20, 64_000, Some(Coding::A)),
+    facts("G729", Some(18), 8000, 10, 20, 8_000, None),
+    facts("G723", Some(4), 8000, 30, 30, 6_300, None),
+    facts("G728", Some(15), 8000, 1, 20, 16_000, None),
+    facts("GSM", Some(3), 8000, 20, 20, 13_200, None),
+    dynamic(facts("G726-32", None, 8000, 1, 20, 32_000, None), "a=rtpmap:102 G726-32/8000\r\n"),
+    dynamic(facts("CLEARMODE", None, 8000, 1, 20, 64_000, Some(Coding::Clear)), "a=rtpmap:103 CLEARMODE/8000\r\n"),
 ];
 
 /// The first payload type of the dynamic range (RFC 3551 3).
@@ -85,12 +95,7 @@ impl Encoding {
 
     /// What a card for voice makes of it; `None`: it is only simulated.
     pub fn coding(self) -> Option<Coding> {
-        match self.facts().name {
-            "PCMU" => Some(Coding::Mu),
-            "PCMA" => Some(Coding::A),
-            "CLEARMODE" => Some(Coding::Clear),
-            _ => None,
-        }
+        self.facts().coding
     }
 
     /// kbit/s on the wire at a packetization period of `period_ms`, IPv4, UDP and RTP headers included (RFC 3435 2.3.5).
@@ -219,6 +224,9 @@ mod tests {
             let e = Encoding::by_name(facts.name.as_bytes()).unwrap();
             assert_eq!(Encoding::by_name(facts.name.to_lowercase().as_bytes()), Some(e));
             assert_eq!(e.facts().name, facts.name);
+            // G-SDP-04: the payload type as it is written elsewhere.
+            let explained = format!("a=rtpmap:{} {}/{}\r\n", e.payload_type(), facts.name, facts.clock);
+            assert_eq!(facts.attributes, if facts.payload_type.is_none() { &explained[..] } else { "" });
             assert!((0..1000).all(|ms| e.closest_period(ms) > 0 && e.closest_period(ms).is_multiple_of(e.facts().frame_ms)));
         }
     }

@@ -1,6 +1,5 @@
 //! What the gateway writes: responses, and its own RestartInProgress and DeleteConnection (RFC 3435 3.2, 3.3; table M-2).
 
-use super::options::EVENTS_NAME;
 use super::{Calls, Created, Outcome, Refused, audit_connection, audit_endpoint};
 use crate::proto::aggregate::Pattern;
 use crate::proto::base::{EndpointIndex, Time, TransactionId};
@@ -221,7 +220,7 @@ pub(super) fn local_description(calls: &Calls, writer: &mut Writer<'_>, created:
         count += 1;
     }
     if let Some(place) = payloads.get_mut(count).filter(|_| local.events) {
-        *place = sdp::Payload { payload_type: TELEPHONE_EVENTS, name: EVENTS_NAME, clock_rate: 8000, parameters: b"0-15" };
+        *place = EVENTS;
         count += 1;
     }
     let address = match (inside, local.address) {
@@ -245,13 +244,16 @@ pub(super) fn local_description(calls: &Calls, writer: &mut Writer<'_>, created:
     }
 }
 
+/// Telephone events, of which 0 to 15 are understood.
+const EVENTS: sdp::Payload<'static> =
+    sdp::Payload { payload_type: TELEPHONE_EVENTS, attributes: "a=rtpmap:101 telephone-event/8000\r\na=fmtp:101 0-15\r\n" };
+
+const _: () = assert!(TELEPHONE_EVENTS == 101);
+
 fn payload(encoding: Option<Encoding>) -> sdp::Payload<'static> {
     match encoding {
-        Some(encoding) => {
-            let facts = encoding.facts();
-            sdp::Payload { payload_type: encoding.payload_type(), name: facts.name.as_bytes(), clock_rate: facts.clock, parameters: b"" }
-        }
-        None => sdp::Payload { payload_type: 0, name: b"", clock_rate: 0, parameters: b"" },
+        Some(encoding) => sdp::Payload { payload_type: encoding.payload_type(), attributes: encoding.facts().attributes },
+        None => sdp::Payload { payload_type: 0, attributes: "" },
     }
 }
 

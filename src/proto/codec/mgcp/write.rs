@@ -159,7 +159,13 @@ impl<'a> Writer<'a> {
             let (text, digits) = OCTETS[usize::from(octet)];
             self.word(text.into(), usize::from(digits) + 1);
         }
-        let (text, digits) = OCTETS[usize::from(last)];
+        self.octet(last);
+    }
+
+    /// A number below 256 in decimal.
+    #[inline]
+    pub fn octet(&mut self, value: u8) {
+        let (text, digits) = OCTETS[usize::from(value)];
         self.word(text.into(), digits.into());
     }
 
@@ -482,6 +488,7 @@ mod tests {
             for value in [value, value >> shift, 10u64.pow(shift % 20), 10u64.pow(shift % 20) - 1] {
                 prop_assert_eq!(written(|w| w.number(value)), value.to_string());
             }
+            prop_assert_eq!(written(|w| w.octet(value as u8)), (value as u8).to_string());
         }
     }
 }

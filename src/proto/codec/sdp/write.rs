@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Address, DYNAMIC_MIN};
+use super::Address;
 use crate::proto::base::HexId;
 use crate::proto::codec::mgcp::Writer;
 use crate::proto::codec::scan::Lines;
@@ -10,14 +10,11 @@ use crate::proto::codec::scan::Lines;
 /// One payload type of our own description.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Payload<'a> {
-    /// 0..=127. From [`DYNAMIC_MIN`] on an `a=rtpmap` is written (G-SDP-04).
+    /// 0..=127.
     pub payload_type: u8,
-    /// The encoding name.
-    pub name: &'a [u8],
-    /// The RTP clock rate in Hz.
-    pub clock_rate: u32,
-    /// `a=fmtp`; none is written when it is empty.
-    pub parameters: &'a [u8],
+    /// The lines about it, each ended by CR LF: from [`DYNAMIC_MIN`](super::DYNAMIC_MIN) on an `a=rtpmap` (G-SDP-04), with parameters an `a=fmtp`.
+    /// Whoever offers a type knows them from the beginning, so they need not be put together for each call.
+    pub attributes: &'a str,
 }
 
 /// What we say about one end of a connection.
@@ -79,34 +76,15 @@ fn write_lines(writer: &mut Writer<'_>, description: &Description<'_>, full: boo
     writer.text(if local { " LOCAL" } else { " RTP/AVP" });
     for payload in description.payloads {
         writer.byte(b' ');
-        writer.number(u64::from(payload.payload_type));
+        writer.octet(payload.payload_type);
     }
     writer.end_line();
     for payload in description.payloads {
-        attributes(writer, payload);
+        writer.text(payload.attributes);
     }
     if let Some(ptime_ms) = description.ptime_ms.filter(|_| full) {
         writer.text("a=ptime:");
         writer.number(u64::from(ptime_ms));
-        writer.end_line();
-    }
-}
-
-fn attributes(writer: &mut Writer<'_>, payload: &Payload<'_>) {
-    if payload.payload_type >= DYNAMIC_MIN {
-        writer.text("a=rtpmap:");
-        writer.number(u64::from(payload.payload_type));
-        writer.byte(b' ');
-        writer.bytes(payload.name);
-        writer.byte(b'/');
-        writer.number(u64::from(payload.clock_rate));
-        writer.end_line();
-    }
-    if !payload.parameters.is_empty() {
-        writer.text("a=fmtp:");
-        writer.number(u64::from(payload.payload_type));
-        writer.byte(b' ');
-        writer.bytes(payload.parameters);
         writer.end_line();
     }
 }
@@ -158,8 +136,8 @@ mod tests {
     use super::*;
     use crate::proto::codec::sdp::{Session, is_absent};
 
-    const PCMU: Payload<'static> = Payload { payload_type: 0, name: b"PCMU", clock_rate: 8000, parameters: b"" };
-    const G726: Payload<'static> = Payload { payload_type: 96, name: b"G726-32", clock_rate: 8000, parameters: b"x=1" };
+    const PCMU: Payload<'static> = Payload { payload_type: 0, attributes: "" };
+    const G726: Payload<'static> = Payload { payload_type: 96, attributes: "a=rtpmap:96 G726-32/8000\r\na=fmtp:96 x=1\r\n" };
 
     fn written(write: impl FnOnce(&mut Writer<'_>)) -> String {
         let mut buffer = [0; 1000];
