@@ -495,6 +495,42 @@ fn every_requirement_has_one_row() {
     }
 }
 
+/// The ids of rows in the part of a document before its first section; `A.01 to A.03` are three.
+fn left_out(text: &str) -> BTreeSet<String> {
+    let head = text.split("\n## ").next().unwrap_or_default();
+    let list = head.lines().filter(|line| line.starts_with("* "));
+    let is_id = |word: &str| word.starts_with(|c: char| c.is_ascii_uppercase()) && word.ends_with(|c: char| c.is_ascii_digit());
+    let mut ids = BTreeSet::new();
+    for line in list {
+        let words: Vec<&str> = line.split([' ', ',', ';', ':', '(', ')']).filter(|word| !word.is_empty()).collect();
+        for (n, word) in words.iter().enumerate().filter(|(_, word)| is_id(word)) {
+            ids.insert((*word).to_owned());
+            if let (Some(&"to"), Some(last)) = (words.get(n + 1), words.get(n + 2)) {
+                let (stem, first) = word.split_at(word.len() - 2);
+                let number = |text: &str| text.parse::<u32>().expect("two digits");
+                ids.extend((number(first)..=number(&last[stem.len()..])).map(|n| format!("{stem}{n:02}")));
+            }
+        }
+    }
+    ids
+}
+
+/// What is not done is listed in front, and nothing else is.
+#[test]
+fn what_is_left_out_is_listed_in_front() {
+    for (document, begin) in [("mgcp.md", "G-"), ("packages.md", "")] {
+        let text = std::fs::read_to_string(root().join("docs/conformance").join(document)).expect("the document");
+        let rows = text
+            .lines()
+            .filter(|line| line.starts_with("| "))
+            .map(|line| line.trim_matches('|').split(" | ").map(str::trim).collect::<Vec<_>>());
+        let open = rows.filter(|cells| cells.len() == 4 && cells[0].starts_with(begin) && ["differs", "not offered"].contains(&cells[2]));
+        let open: BTreeSet<String> = open.map(|cells| cells[0].to_owned()).collect();
+        assert_eq!(left_out(&text), open, "{document}");
+        assert!(text.contains(&format!("Left out, {} of ", open.len())), "{document}: {}", open.len());
+    }
+}
+
 /// Each requirement of admission control has one row: R1 to R48 and I1 to I17.
 #[test]
 fn every_requirement_of_admission_has_one_row() {
