@@ -15,6 +15,8 @@ pub(super) struct Bits {
     /// Bits of a packet.
     bits: usize,
     deframer: Deframer,
+    /// The number of the packet that follows what the deframer has had.
+    expected: Option<u16>,
     framer: Framer,
     /// Frames of a period, frame after frame, and channel after channel.
     frames: Box<[u8]>,
@@ -38,6 +40,7 @@ impl Bits {
             padded,
             bits,
             deframer: Deframer::new(format, signalled, bits),
+            expected: None,
             framer: Framer::new(format, signalled, bits),
             frames: octets.clone(),
             came: octets.clone(),
@@ -87,29 +90,35 @@ impl Bits {
     }
 
     fn receive(&mut self, played: Played<'_>, channels: &mut impl Channels) {
-        let Bits { deframer, bits, padded, .. } = self;
+        let Bits { deframer, bits, padded, expected, .. } = self;
         let robbed = &mut |abcd: &[u8; CHANNELS]| {
             for (channel, bits) in abcd.iter().enumerate() {
                 channels.take_bits(channel as u8, *bits);
             }
         };
         match played {
-            Played::Packet(kept) if *padded => {
-                for group in kept.data.chunks_exact(GROUP) {
-                    deframer.take(group, FRAME_BITS, robbed);
+            Played::Packet(kept) => {
+                // Packets that were left out, or a sequence that was begun anew: where it is in the stream is known, unless it is another one.
+                let sequence = kept.header.sequence;
+                let ahead = sequence.wrapping_sub(expected.unwrap_or(sequence)) as i16;
+                if ahead != 0 {
+                    deframer.jump(i64::from(ahead) * *bits as i64);
+                }
+                *expected = Some(sequence.wrapping_add(1));
+                if *padded {
+                    kept.data.chunks_exact(GROUP).for_each(|group| deframer.take(group, FRAME_BITS, robbed));
+                } else {
+                    deframer.take(kept.data, *bits, robbed);
                 }
             }
-            Played::Packet(kept) => deframer.take(kept.data, *bits, robbed),
             // A framer that got ones instead would lose its frames at each lost packet.
-            Played::Fault | Played::Lost | Played::Silent => deframer.lose(*bits, robbed),
+            Played::Fault | Played::Lost | Played::Silent => {
+                deframer.lose(*bits, robbed);
+                *expected = expected.map(|sequence| sequence.wrapping_add(1));
+            }
             // What is put off has not passed.
             Played::Held => {}
         }
-    }
-
-    /// A packet was left out.
-    pub fn leave_out(&mut self) {
-        self.deframer.leave_out(self.bits);
     }
 
     /// So many frames that all came, or all did not.

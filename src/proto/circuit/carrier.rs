@@ -65,13 +65,6 @@ impl Carrier {
         }
     }
 
-    /// A packet was left out.
-    pub fn leave_out(&mut self) {
-        if let Carrier::Bits(bits) = self {
-            bits.leave_out();
-        }
-    }
-
     /// What goes out, once for each period that was played.
     pub fn outgoing(&mut self, channels: &mut impl Channels) -> Outgoing<'_> {
         match self {

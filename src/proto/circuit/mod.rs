@@ -231,7 +231,7 @@ impl Circuit {
         match held {
             0 => {}
             1.. => self.receiver.hold(periods),
-            _ => (0..self.receiver.skip(periods)).for_each(|_| self.carrier.leave_out()),
+            _ => self.receiver.skip(periods),
         }
         self.carrier.play(self.receiver.play(), channels);
         self.note_alarms();

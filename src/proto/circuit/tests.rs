@@ -83,6 +83,8 @@ struct Link {
     loss: u64,
     jitter: u64,
     reorders: bool,
+    /// The shortest time on it, in ms.
+    delay: u64,
 }
 
 struct Pair {
@@ -131,7 +133,7 @@ impl Pair {
                 continue;
             }
             let other = &mut self.ends[1 - place];
-            let mut at = now + 3_000_000 + self.rng.below(self.link.jitter * 1000 + 1);
+            let mut at = now + self.link.delay * 1_000_000 + self.rng.below(self.link.jitter * 1000 + 1);
             if !self.link.reorders {
                 at = at.max(other.coming.last_key_value().map_or(0, |((at, _), _)| *at));
             }
@@ -149,7 +151,7 @@ impl Layout {
     }
 }
 
-const CLEAN: Link = Link { loss: 0, jitter: 0, reorders: false };
+const CLEAN: Link = Link { loss: 0, jitter: 0, reorders: false, delay: 3 };
 
 #[test]
 fn octets_and_bits_of_each_channel_come_out_as_they_went_in() {
@@ -195,7 +197,7 @@ fn with_a_far_end_50_ppm_off_no_octet_slips_either_way() {
 
 #[test]
 fn lost_packets_are_filled_in_place_and_the_rest_stays_where_it_was() {
-    let link = Link { loss: 10_000, jitter: 4_000, reorders: true };
+    let link = Link { loss: 10_000, jitter: 4_000, reorders: true, ..CLEAN };
     let mut pair = Pair::new(Structure::Signalled { channels: 4, multiframe: 24, frames: 24 }, 20.0, link);
     pair.run(10_000);
     pair.ends.iter_mut().for_each(|end| (end.channels.broken, end.channels.fillers) = (0, 0));

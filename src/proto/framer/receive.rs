@@ -105,7 +105,7 @@ impl Deframer {
             search: Search::new(format, None),
             signal: Signal::default(),
             remote: Remote::default(),
-            store: VecDeque::with_capacity(bits_max / FRAME_BITS + 2 * STORE_MAX + 2),
+            store: VecDeque::with_capacity(bits_max / FRAME_BITS + 2 * STORE_MAX + usize::from(FRAMES)),
             counted: Counted::default(),
         }
     }
@@ -130,22 +130,24 @@ impl Deframer {
 
     /// So many bits did not come.
     pub fn lose(&mut self, count: usize, robbed: &mut impl FnMut(&Frame)) {
-        const ONES: [u8; 64] = [0xFF; 64];
-        let from = if self.lost.0 < self.lost.1 { self.lost.0 } else { self.bits.len() };
+        const ONES: [u8; 24] = [0xFF; 24];
         let mut left = count;
         while left > 0 {
             let some = left.min(ONES.len() * 8);
+            let from = if self.lost.0 < self.lost.1 { self.lost.0 } else { self.bits.len() };
             self.bits.push(&ONES, some);
+            self.lost = (from, self.bits.len());
+            self.work(robbed);
             left -= some;
         }
-        self.lost = (from, self.bits.len());
-        self.work(robbed);
     }
 
-    /// So many bits are left out, as if they had never been on the line: no frames come of them.
-    pub fn leave_out(&mut self, count: usize) {
+    /// What comes next is so many bits further on in the stream than what was expected, or with less than 0 before it: no frames come of the
+    /// difference, and they begin where they did.
+    pub fn jump(&mut self, bits: i64) {
         let before = self.store.len();
-        self.lose(count, &mut |_| {});
+        // A multiframe further on all is the same.
+        self.lose(bits.rem_euclid((FRAME_BITS * usize::from(FRAMES)) as i64) as usize, &mut |_| {});
         self.store.truncate(before);
     }
 

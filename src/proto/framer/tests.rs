@@ -159,10 +159,8 @@ fn frames_and_bits_come_out_as_they_went_in_wherever_they_begin() {
             let Found { frames, wrong, missing, bits } = &line.found;
             assert!(*frames > 790 && *wrong == 0, "{format:?} {seed}: {frames} {wrong} {missing}");
             assert!(bits.len() >= 32, "{format:?} {seed}");
-            for bits in bits {
-                let expected = |bits: u8| if format == Format::D4 && bits % 5 != 0 { vec![0b1010] } else { vec![bits] };
-                assert!(bits.iter().zip(line.bits).all(|(came, sent)| expected(sent).contains(came)), "{format:?}: {bits:?}");
-            }
+            // A and B are C and D as well, so it does not matter which of two superframes of D4 is taken for the first.
+            assert!(bits.iter().all(|bits| *bits == line.bits), "{format:?}: {bits:?}");
             assert_eq!(line.deframer.counted(), &receive::Counted::default());
         }
     }

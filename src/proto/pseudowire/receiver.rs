@@ -198,16 +198,15 @@ impl Receiver {
         }
     }
 
-    /// Leaves out so many periods: a controlled slip. What is left is no less than is gathered before playing begins. How many it were.
-    pub fn skip(&mut self, periods: u16) -> u16 {
-        for done in 0..periods {
-            let Some(next) = self.next.filter(|_| !self.gathering && self.waiting > self.settings.depth) else { return done };
+    /// Leaves out so many periods: a controlled slip. What is left is no less than is gathered before playing begins.
+    pub fn skip(&mut self, periods: u16) {
+        for _ in 0..periods {
+            let Some(next) = self.next.filter(|_| !self.gathering && self.waiting > self.settings.depth) else { return };
             let place = self.place(next);
             let slot = self.slots.get_mut(place).map(std::mem::take).unwrap_or_default();
             self.waiting -= u16::from(slot.filled);
             self.next = Some(next.wrapping_add(1));
         }
-        periods
     }
 
     /// One packet period is over.
