@@ -1,10 +1,11 @@
-//! What admission costs a call in the call path: finding its scopes, taking places, giving them back; and one decision of the authority
-//! that a central node runs, with so many calls up.
+//! What admission costs a call in the call path: finding its scopes, taking places, giving them back, alone and in a cluster by quota; and
+//! one decision of the authority that a central node runs, with so many calls up.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
 use std::sync::Arc;
 use tollgate::proto::base::Time;
+use tollgate::proto::cac::asker::{Asker, FromLink};
 use tollgate::proto::cac::share::Holder;
 use tollgate::proto::cac::{Authority, Charge, Class, Direction, Guid, Key, Kind, Limits, Prefix, Scope, ScopeId, Tree};
 
@@ -38,6 +39,25 @@ fn admission(c: &mut Criterion) {
             let charge = charge(&tree);
             black_box(holder.take(&charge, &Charge::EMPTY));
             holder.release(&charge, &Charge::EMPTY);
+        });
+    });
+    // In a cluster, by quota: what the node hears of it is taken away as the link thread does.
+    let mut asker = Asker::new(0, 8, tree.len(), 8);
+    for scope in charge(&tree).scopes() {
+        asker.handle(FromLink::Quota(scope, 1_000, 1));
+    }
+    asker.handle(FromLink::Lease(Time::NEVER));
+    c.bench_function("admission/call in five scopes by quota: charge, begin, end", |b| {
+        b.iter(|| {
+            let charge = charge(&tree);
+            let (call, charge) = asker.begin(Time::ZERO, &charge).expect("a place in each");
+            black_box(holder.take(&charge, &Charge::EMPTY));
+            asker.keep(0, call);
+            holder.release(&charge, &Charge::EMPTY);
+            asker.end(0, &charge);
+            while asker.first().is_some() {
+                asker.sent();
+            }
         });
     });
     for calls in [1_000, 100_000] {

@@ -8,7 +8,7 @@ pub fn text(admission: &Admission) -> String {
     if admission.scopes.rows.is_empty() {
         return "nothing is limited: there is no such [[scope]], or cac.mode is \"off\"\n".into();
     }
-    let link = admission.link.as_ref().map_or(String::new(), super::cluster::link);
+    let link = admission.link.as_ref().map_or(String::new(), |link| super::cluster::link(link));
     format!(
         "{link}{}{}",
         scopes(&admission.scopes.rows),

@@ -1,7 +1,7 @@
 //! A cluster as text: the central node, a gateway's link, and the calls that count.
 
 use super::table::Table;
-use tollgate::host::cluster::view::{CcbRow, ClusterView, LinkView};
+use tollgate::host::cluster::view::{CcbRow, ClusterView, LinkView, QuotaRow};
 
 /// `show cac` of the central node.
 pub fn central(view: &ClusterView) -> String {
@@ -32,12 +32,13 @@ pub fn central(view: &ClusterView) -> String {
     }
     let offenders = if view.offenders.is_empty() { String::new() } else { format!("{offenders}\n") };
     let alarms: String = view.alarms.iter().map(|alarm| format!("alarm: {alarm}\n")).collect();
+    let quotas = view.nodes.iter().flat_map(|node| node.quotas.iter().map(|row| (node.node.to_string(), node.lease_ms, row)));
     let mut events = Table::new(&["HAPPENED", "WHAT"]);
     for line in &view.events {
         events.row([format!("{} s ago", line.age_s), line.what.clone()]);
     }
     format!(
-        "central node {}{etcd}{dry}, epoch {}, load {}: {} calls; granted {}, refused {}, answered \"learning\" {}, \"busy\" {}, told of {}; stale messages {}, unreadable {}, strangers {}\n{alarms}{}\n{nodes}\n{}{offenders}{events}",
+        "central node {}{etcd}{dry}, epoch {}, load {}: {} calls; granted {}, refused {}, answered \"learning\" {}, \"busy\" {}, told of {}; stale messages {}, unreadable {}, strangers {}\n{alarms}{}\n{nodes}\n{}{}{offenders}{events}",
         view.mode,
         view.epoch,
         view.load,
@@ -51,23 +52,39 @@ pub fn central(view: &ClusterView) -> String {
         view.unreadable,
         view.strangers,
         super::admission::scopes(&view.scopes.rows),
+        self::quotas("COUNTS", quotas),
         super::admission::denials(&view.denials),
     )
 }
 
+/// Who may have how much of what; `bound`: what the last column is. Nothing where nothing is given out in quotas.
+fn quotas<'a>(bound: &'static str, rows: impl Iterator<Item = (String, Option<u64>, &'a QuotaRow)>) -> String {
+    let mut table = Table::new(&["NODE", "SCOPE", "QUOTA", "LIVE", bound, "LEASE"]);
+    let calls = |calls: Option<u32>| calls.map_or("no limit".into(), |calls| calls.to_string());
+    let mut is_empty = true;
+    for (node, lease_ms, row) in rows {
+        is_empty = false;
+        let lease = lease_ms.map_or("over".into(), |ms| format!("{} s", ms.div_ceil(1_000)));
+        table.row([node, row.scope.clone(), calls(row.quota), row.live.to_string(), calls(row.bound), lease]);
+    }
+    if is_empty { String::new() } else { format!("{table}\n") }
+}
+
 /// A gateway's link, in front of its scopes.
 pub fn link(view: &LinkView) -> String {
+    let quotas = quotas("CORES", view.quotas.iter().map(|row| (view.node.to_string(), view.lease_ms, row)));
     let central = view.central.as_ref().map_or(String::new(), |central| format!(" with {central}"));
     let restored = if view.restored > 0 { format!(" ({} of the last life)", view.restored) } else { String::new() };
     let standby = view.standby.as_ref().map_or(String::new(), |standby| format!(", standby {standby}"));
     format!(
-        "node {} of a cluster, {}{central}{standby}, epoch {}: {} calls{restored}; granted {}, refused {}, admitted alone {}, refused alone {}; decisions p50 {} us, p99 {} us, overdue {}, late {}, central node busy {}; waiting: {} requests, {} reports; stale messages {}, unreadable {}, lost {}; syncs {}, the last of {} calls in {} us\n",
+        "node {} of a cluster, {}{central}{standby}, epoch {}: {} calls{restored}; granted {}, refused {}, admitted by quota {}, admitted alone {}, refused alone {}; decisions p50 {} us, p99 {} us, overdue {}, late {}, central node busy {}; waiting: {} requests, {} reports; stale messages {}, unreadable {}, lost {}; syncs {}, the last of {} calls in {} us\n{quotas}",
         view.node,
         view.state,
         view.epoch,
         view.calls,
         view.granted,
         view.denied,
+        view.leased,
         view.local,
         view.refused,
         view.p50_us,

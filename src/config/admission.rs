@@ -3,9 +3,10 @@
 use super::cluster;
 use super::defaults::{Cac, ScopeEntry};
 use super::file::{Findings, Raw};
-use super::types::{CacMode, CallClass, CallDirection, CallSide, Disconnected, ScopeKind, SpanKind};
+use super::types::{CacMode, CallClass, CallDirection, CallSide, Disconnected, QuotaMode, ScopeKind, SpanKind};
 use super::valid::{Config, Span};
 use crate::proto::base::EndpointIndex;
+use crate::proto::cac::quota::{self, Giving};
 use crate::proto::cac::{Class, Direction, Kind, Limits, Policy, Prefix, Rate, Scope, ScopeError, ScopeId, Tree, UNLIMITED};
 use crate::proto::trunk::{Cursor, FacilityKind, FacilityPlan, Topology};
 
@@ -43,6 +44,16 @@ pub fn policies(config: &Config) -> Vec<Policy> {
         Disconnected::Closed => Policy::Closed,
     };
     config.scopes.iter().map(|scope| policy(scope.disconnected.fixed().copied().unwrap_or(config.cac.disconnected))).collect()
+}
+
+/// Which scopes the central node gives out in quotas.
+pub fn giving(config: &Config) -> Vec<Giving> {
+    let giving = |scope: &ScopeEntry| match scope.quota {
+        QuotaMode::Auto => Giving::Auto,
+        QuotaMode::Always => Giving::Always,
+        QuotaMode::Never => Giving::Never,
+    };
+    config.scopes.iter().map(giving).collect()
 }
 
 /// The trunk group of each endpoint, or what cannot be one: the place of the scope, the member, and why.
@@ -131,6 +142,11 @@ pub(super) fn check(raw: &Raw, spans: &[Span], findings: &mut Findings<'_>) {
     cluster::check(raw, findings);
     for (place, (path, entry)) in raw.scopes.iter().enumerate() {
         check_one(path, entry, is_central || in_cluster, findings);
+        let nobody_counts = is_central && raw.cac.nodes.is_empty();
+        if entry.quota == QuotaMode::Always && (nobody_counts || !quota::is_leasable(&limits_of(entry))) {
+            let problem = "must not be \"always\" where anything but calls is limited or reserved, or cac.nodes is not said";
+            findings.cross(&format!("{path}.quota"), &["cac.nodes"], &entry.quota, problem);
+        }
         if raw.scopes.iter().take(place).any(|(_, other)| other.name == entry.name) {
             findings.cross(&format!("{path}.name"), &[], &entry.name, "must differ from the names of the scopes before it");
         }
@@ -244,6 +260,7 @@ mod tests {
         refused(&format!("{NORTH}clear_percent = 90\n"), "scope[1].clear_percent", "below warn_percent");
         refused(&format!("{NORTH}calls = 5\nreserved_inbound = 6\n"), "scope[1].reserved_inbound", "at most calls");
         refused(&format!("{NORTH}calls = -1\n"), "scope[1].calls", "must be");
+        refused(&format!("{NORTH}calls = 90\nkbits = 90\nquota = \"always\"\n"), "scope[1].quota", "anything but calls");
     }
 
     /// R21: limits change by a reload, what the scopes are does not.
@@ -253,6 +270,8 @@ mod tests {
         let changes = |text: &str| crate::config::diff(&old, &with(text).unwrap());
         let limit = changes(&format!("{NORTH}calls = 7\n"));
         assert!(limit.len() == 1 && limit[0].reloadable && limit[0].key == "scope[north].calls", "{limit:?}");
+        let quota = changes(&format!("{NORTH}quota = \"never\"\n"));
+        assert!(quota.len() == 1 && quota[0].reloadable && quota[0].key == "scope[north].quota", "{quota:?}");
         let members = changes(&NORTH.replace("ds1-1", "ds1-2"));
         assert!(members.len() == 1 && !members[0].reloadable, "{members:?}");
         assert!(changes("").iter().any(|change| !change.reloadable));

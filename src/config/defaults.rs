@@ -606,6 +606,9 @@ register! {
         emergency_limited: bool = false in (); reload
         /// In a cluster: `cac.disconnected` for this scope; `"auto"`: the same as there.
         disconnected: Auto<Disconnected> = (Auto::Auto) in (); restart
+        /// At the central node: whether `calls` is given to the gateways in quotas, so that a call need not ask. `"auto"`: from 8 calls for each
+        /// of `cac.nodes` on, where `calls` is all that is limited; `"always"`: however few; `"never"`: each call asks.
+        quota: QuotaMode = (QuotaMode::Auto) in (); reload
         /// A warning stands from so many percent of a limit on, down to `clear_percent`.
         warn_percent: Option<u32> = (Some(80)) in 1..=100; reload
         /// See `warn_percent`.

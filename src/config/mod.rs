@@ -25,7 +25,7 @@ mod value;
 
 use std::path::Path;
 
-pub use admission::{groups, limits, limits_of_cores, policies, tree};
+pub use admission::{giving, groups, limits, limits_of_cores, policies, tree};
 pub use check::unfit as unfit_address;
 pub use cluster::idle_note;
 pub use defaults::{

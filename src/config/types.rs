@@ -66,6 +66,16 @@ words! {
         Closed = "closed",
     }
 
+    /// Whether the central node gives a limit out in parts.
+    QuotaMode {
+        /// If it is large enough.
+        Auto = "auto",
+        /// It does.
+        Always = "always",
+        /// Each call is asked for.
+        Never = "never",
+    }
+
     /// What calls count in.
     ScopeKind {
         /// Channels that lead to the same place.

@@ -396,6 +396,7 @@ fn machine(config: &Config, tree: &Arc<Tree>, epoch: u64, now: Time) -> Central 
         learn_for: cac.learn_for,
         forget_after: cac.forget_after,
         cluster: pair::cluster(config),
+        giving: config::giving(config),
         ..Settings::new(epoch, cac.nodes.iter().copied().map(ScId).collect())
     };
     Central::new(now, settings, tree.clone(), config::limits(config), config::policies(config))

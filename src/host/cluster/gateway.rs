@@ -90,6 +90,7 @@ impl Cluster {
             nodes: cac.nodes.len() as u32,
             centrals: centrals.len() as u8,
             calls_max: CALLS_MAX,
+            cores: wakers.len() as u8,
             ..Settings::new(ScId(cac.node), incarnation)
         };
         let mut node = Node::new(clock.now(), settings, tree, config::limits(config), config::policies(config));

@@ -6,7 +6,7 @@
 use super::keys::Keys;
 use super::saved::{ENDS_PER_STEP, Restored};
 use super::socket;
-use super::view::{self, CcbRow, LinkView};
+use super::view::{self, CcbRow, LinkView, QuotaRow};
 use crate::host::clock::Clock;
 use crate::host::ring;
 use crate::host::transport::Waker;
@@ -134,7 +134,7 @@ impl Run {
             worked = true;
             match order {
                 // Who asked may have gone.
-                Order::View(reply) => drop(reply.send(self.view())),
+                Order::View(reply) => drop(reply.send(self.view(now))),
                 Order::Ccbs(only, reply) => drop(reply.send(view::ccbs(now, self.link.node.calls(), only))),
                 Order::Release(only, reply) => drop(reply.send(self.release(now, only))),
                 Order::Limits(limits) => self.link.node.set_limits(limits),
@@ -195,6 +195,8 @@ impl Run {
                     }
                     ToLink::Change(call, charge) => self.step(now, Event::Change(guid(call), call.leg(), charge)),
                     ToLink::Fact(call, charge) => self.step(now, Event::Fact(guid(call), call.leg(), charge)),
+                    ToLink::Took(call, charge) => self.step(now, Event::Took(guid(call), call.leg(), charge)),
+                    ToLink::Keeps(scope, number) => self.step(now, Event::Keeps(place as u8, scope, number)),
                     ToLink::End(call) => self.step(now, Event::End(guid(call), call.leg())),
                 }
             }
@@ -221,9 +223,8 @@ impl Run {
         worked
     }
 
-    fn answer(&mut self, message: FromLink) {
-        let (FromLink::Decided(call, _) | FromLink::Changed(call, _)) = message;
-        if let Some(core) = self.link.cores.get_mut(call.core()) {
+    fn tell(&mut self, core: usize, message: FromLink) {
+        if let Some(core) = self.link.cores.get_mut(core) {
             core.waiting.push_back(message);
         }
     }
@@ -247,13 +248,24 @@ impl Run {
             }
             Action::Disconnect(side) => self.connect(side, Connection::None),
             Action::Send(side, framed) => self.send(side, &framed),
+            Action::Lent(guid, leg, charge) => {
+                let call = Call::new(guid.number, leg);
+                self.asked.remove(&(guid.number, leg));
+                self.tell(call.core(), FromLink::Lent(call, charge));
+            }
             Action::Decided(guid, leg, decision) => {
                 if let Some(asked) = self.asked.remove(&(guid.number, leg)) {
                     self.times.saturating_record((now.since(asked).as_micros() as u64).max(1));
                 }
-                self.answer(FromLink::Decided(Call::new(guid.number, leg), result(decision)));
+                let call = Call::new(guid.number, leg);
+                self.tell(call.core(), FromLink::Decided(call, result(decision)));
             }
-            Action::Changed(guid, leg, decision) => self.answer(FromLink::Changed(Call::new(guid.number, leg), result(decision))),
+            Action::Changed(guid, leg, decision) => {
+                let call = Call::new(guid.number, leg);
+                self.tell(call.core(), FromLink::Changed(call, result(decision)));
+            }
+            Action::Quota(core, scope, quota, number) => self.tell(core.into(), FromLink::Quota(scope, quota, number)),
+            Action::Lease(until) => (0..self.link.cores.len()).for_each(|core| self.tell(core, FromLink::Lease(until))),
             Action::Note(note) => self.note(now, note),
         }
     }
@@ -355,8 +367,9 @@ impl Run {
         sleeper.drain();
     }
 
-    fn view(&self) -> LinkView {
+    fn view(&self, now: Time) -> LinkView {
         let node = &self.link.node;
+        let (until, quotas) = node.quotas();
         let (counts, (has_session, epoch), (requests, reports)) = (node.counts(), node.contact(), node.queued());
         LinkView {
             node: self.link.name.0,
@@ -376,6 +389,7 @@ impl Run {
             reports,
             granted: counts.granted,
             denied: counts.denied,
+            leased: counts.leased,
             local: counts.local,
             refused: counts.refused,
             overdue: counts.overdue,
@@ -389,6 +403,8 @@ impl Run {
             sync_us: counts.synced.1.as_micros() as u64,
             p50_us: self.times.value_at_quantile(0.5),
             p99_us: self.times.value_at_quantile(0.99),
+            lease_ms: Some(until.since(now).as_millis() as u64).filter(|left| *left > 0),
+            quotas: quotas.map(|view| QuotaRow::at(node.calls().tree(), &view)).collect(),
         }
     }
 }

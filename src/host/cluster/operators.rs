@@ -1,7 +1,7 @@
 //! What operators ask of the central node, and what it does for them.
 
 use super::central::Process;
-use super::view::{self, ClusterView, NodeRow, OffenderRow};
+use super::view::{self, ClusterView, NodeRow, OffenderRow, QuotaRow};
 use crate::config::{self, Config};
 use crate::host::clock::Clock;
 use crate::host::control::lists::pick;
@@ -144,6 +144,7 @@ impl Process {
 
     fn view(&self, now: Time, name: Option<&str>, state: Option<&str>) -> Result<Body, Failure> {
         let (central, counts) = (&self.central, self.central.counts());
+        let tree = central.authority().tree();
         let nodes = central.nodes().map(|view| {
             let (state, lost_s) = match view.reach {
                 Reach::InSync => ("in-sync", None),
@@ -158,6 +159,8 @@ impl Process {
                 session: view.session,
                 calls: view.calls,
                 drained: view.drained,
+                lease_ms: Some(view.lease_over.since(now).as_millis() as u64).filter(|left| *left > 0),
+                quotas: central.quotas_of(view.sc).map(|(scope, part)| QuotaRow::of(tree, scope, &part)).collect(),
             }
         });
         Ok(Body::Cluster(Box::new(ClusterView {
@@ -268,7 +271,10 @@ impl Process {
         if !fixed.is_empty() {
             return Err(refused(format!("nothing was changed, for this needs a restart:\n{}", fixed.join("\n"))));
         }
+        self.central.set_giving(&config::giving(&new));
         self.central.set_limits(config::limits(&new));
+        // Gateways are told of other quotas now, not with the next message.
+        self.step(self.clock.now(), Event::Time);
         self.config = new;
         Ok(reload)
     }

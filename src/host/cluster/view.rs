@@ -3,7 +3,9 @@
 use crate::host::control::view::{DenialRow, List, Row, ScopeRow};
 use crate::proto::base::Time;
 use crate::proto::cac::charge::Key;
-use crate::proto::cac::{Authority, Cause, Ccb, Guid, ScopeId};
+use crate::proto::cac::node::QuotaView;
+use crate::proto::cac::quota::Part;
+use crate::proto::cac::{Authority, Cause, Ccb, Guid, ScopeId, Tree, UNLIMITED};
 use serde::{Deserialize, Serialize};
 
 /// A gateway's link to the central node.
@@ -34,6 +36,9 @@ pub struct LinkView {
     pub granted: u64,
     /// See `granted`.
     pub denied: u64,
+    /// Calls admitted with quotas that it gave.
+    #[serde(default)]
+    pub leased: u64,
     /// Calls admitted, and refused, without it.
     pub local: u64,
     /// See `local`.
@@ -63,6 +68,12 @@ pub struct LinkView {
     pub p50_us: u64,
     /// See `p50_us`.
     pub p99_us: u64,
+    /// Quotas hold for so much longer; none: they hold no more, and calls are asked for.
+    #[serde(default)]
+    pub lease_ms: Option<u64>,
+    /// What this gateway may have of scopes that are given out in quotas.
+    #[serde(default)]
+    pub quotas: Vec<QuotaRow>,
 }
 
 /// The central node.
@@ -157,6 +168,43 @@ pub struct NodeRow {
     pub calls: usize,
     /// It may have no new ones.
     pub drained: bool,
+    /// Its quotas hold for so much longer, at most; none: they hold no more.
+    #[serde(default)]
+    pub lease_ms: Option<u64>,
+    /// What it may have of scopes that are given out in quotas.
+    #[serde(default)]
+    pub quotas: Vec<QuotaRow>,
+}
+
+/// What one gateway may have of one scope.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct QuotaRow {
+    /// The scope.
+    pub scope: String,
+    /// So many calls at a time; none: it is not limited.
+    pub quota: Option<u32>,
+    /// Calls on it, as the gateway told last.
+    pub live: u32,
+    /// At a gateway what its cores have of it; at the central node what counts for the gateway, until it keeps to less.
+    pub bound: Option<u32>,
+}
+
+impl QuotaRow {
+    /// What a central node has given.
+    pub fn of(tree: &Tree, scope: ScopeId, part: &Part) -> QuotaRow {
+        QuotaRow::new(tree, scope, [part.quota, part.live, part.bound])
+    }
+
+    /// What a gateway has.
+    pub fn at(tree: &Tree, view: &QuotaView) -> QuotaRow {
+        QuotaRow::new(tree, view.scope, [view.quota, view.live, view.cores])
+    }
+
+    fn new(tree: &Tree, scope: ScopeId, [quota, live, bound]: [u32; 3]) -> QuotaRow {
+        let limited = |calls: u32| Some(calls).filter(|calls| *calls < UNLIMITED);
+        let scope = tree.get(scope).map_or(String::new(), |scope| scope.name.clone());
+        QuotaRow { scope, quota: limited(quota), live, bound: limited(bound) }
+    }
 }
 
 /// One call control block.
@@ -183,7 +231,7 @@ pub struct CcbRow {
 }
 
 impl Row for CcbRow {
-    const STATES: &'static [&'static str] = &["granted", "disconnected", "learning", "deadline", "emergency"];
+    const STATES: &'static [&'static str] = &["granted", "disconnected", "learning", "deadline", "emergency", "lease"];
 
     fn name(&self) -> &str {
         &self.guid

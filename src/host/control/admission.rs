@@ -23,7 +23,7 @@ pub struct Admission {
     pub denials: Vec<DenialRow>,
     /// In a cluster: the link to the central node. The uses above are this gateway's, the limits those of all.
     #[serde(default)]
-    pub link: Option<LinkView>,
+    pub link: Option<Box<LinkView>>,
 }
 
 /// One scope: what is in use of it.
@@ -165,7 +165,7 @@ impl Gateway {
         });
         let denials = denials.filter(|row| name.is_none_or(|pattern| names::fits(pattern, &row.scope))).take(DENIALS_MAX).collect();
         let link = match &self.cluster {
-            Some(cluster) => Some(cluster.view().ok_or_else(silent_link)?),
+            Some(cluster) => Some(Box::new(cluster.view().ok_or_else(silent_link)?)),
             None => None,
         };
         Ok(Admission { scopes: pick(rows, name, state)?, denials, link })

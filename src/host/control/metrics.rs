@@ -311,6 +311,7 @@ impl Metrics {
         let counters = [
             ("cluster_granted", "Calls the central node admitted", view.granted),
             ("cluster_denied", "Calls the central node refused", view.denied),
+            ("cluster_leased", "Calls admitted with quotas that the central node gave", view.leased),
             ("cluster_local", "Calls admitted without the central node", view.local),
             ("cluster_refused", "Calls refused without the central node", view.refused),
             ("cluster_overdue", "Requests the central node did not answer in time", view.overdue),

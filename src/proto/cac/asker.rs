@@ -1,13 +1,16 @@
 //! The part of a core in a cluster: which of its connections count as which call, and the questions that are on their way to the node.
 //!
-//! The [`Node`](super::node::Node) of a gateway runs on a thread of its own; cores and it talk by rings, and this is the core's end. It
-//! decides nothing but this: a call that counts nowhere, and an emergency call, wait for nobody. Every other new call, and every change
-//! to more than a call has, is asked for, and the command waits. Whatever was admitted and is not used, or is not used any more, is
+//! The [`Node`](super::node::Node) of a gateway runs on a thread of its own; cores and it talk by rings, and this is the core's end. A
+//! call that counts nowhere, an emergency call, and one that finds a place of the core's quotas ([`Lessee`]) wherever it counts wait
+//! for nobody. Every other new call, and every change to more than a call has, is asked for, and the command waits. Whatever was admitted and is not used, or is not used any more, is
 //! told, so both ends know the same calls. Bounded: a core has so many questions on their way at most, and one place for each connection.
 
 use super::charge::{Charge, Class, Direction, Leg};
 use super::limits::Denial;
+use super::quota::Lessee;
+use super::scope::ScopeId;
 use super::share::Ticket;
+use crate::proto::base::Time;
 use std::collections::VecDeque;
 
 /// One call of one core: the number of its GUID, unique in this life of the gateway. The first eight bits are the core.
@@ -51,8 +54,12 @@ pub enum ToLink {
     Change(Call, Charge),
     /// It is charged so from now on, whatever anybody says: it was so before, or needs less.
     Fact(Call, Charge),
+    /// It begins, with places of the core's quotas.
+    Took(Call, Charge),
     /// It is over, or was never begun.
     End(Call),
+    /// The core goes by the change of this number of its quota.
+    Keeps(ScopeId, u32),
 }
 
 /// From the node to a core.
@@ -60,8 +67,14 @@ pub enum ToLink {
 pub enum FromLink {
     /// The answer to [`ToLink::Ask`].
     Decided(Call, Result<(), Denial>),
+    /// It may, with these places of quotas, of which the core gets those more that it did not have.
+    Lent(Call, Charge),
     /// The answer to [`ToLink::Change`].
     Changed(Call, Result<(), Denial>),
+    /// The quota of the core from now on, and the number of this change.
+    Quota(ScopeId, u32, u32),
+    /// The quotas hold up to then.
+    Lease(Time),
 }
 
 /// A question on its way.
@@ -69,9 +82,20 @@ pub enum FromLink {
 struct Question {
     ticket: Ticket,
     call: Call,
+    /// What it is to be charged; places of quotas among it are taken.
     charge: Charge,
     /// Of a change: what the call has.
     has: Option<Charge>,
+}
+
+impl Question {
+    fn has(&self) -> Charge {
+        self.has.unwrap_or(Charge::EMPTY)
+    }
+
+    fn wants(&self, charge: &Charge) -> bool {
+        self.charge.unleased() == charge.unleased()
+    }
 }
 
 /// What a connection's change is to the node.
@@ -100,12 +124,13 @@ pub struct Asker {
     limit: usize,
     /// What was granted and is to be used at once.
     granted: Option<Question>,
+    quotas: Lessee,
     out: VecDeque<ToLink>,
 }
 
 impl Asker {
-    /// That of this core, for so many connections, with so many questions at a time.
-    pub fn new(core: u8, connections: u32, questions: u16) -> Asker {
+    /// That of this core, for so many connections and scopes, with so many questions at a time.
+    pub fn new(core: u8, connections: u32, scopes: usize, questions: u16) -> Asker {
         Asker {
             core,
             last: 0,
@@ -113,6 +138,7 @@ impl Asker {
             questions: Vec::with_capacity(questions.into()),
             limit: questions.into(),
             granted: None,
+            quotas: Lessee::new(scopes),
             out: VecDeque::new(),
         }
     }
@@ -138,110 +164,160 @@ impl Asker {
         Call { number: u64::from(self.core) << 56 | self.last, leg }
     }
 
-    /// A new call of `charge`: it counts as this, or must be asked for.
-    pub fn begin(&mut self, charge: &Charge) -> Option<Call> {
+    /// The quotas of this core.
+    pub fn quotas(&self) -> &Lessee {
+        &self.quotas
+    }
+
+    /// A new call of `charge`: it counts as this, with these places of quotas in its charge; or must be asked for.
+    #[inline]
+    pub fn begin(&mut self, now: Time, charge: &Charge) -> Option<(Call, Charge)> {
         if charge.is_empty() {
-            return Some(Call::NONE);
+            return Some((Call::NONE, *charge));
         }
-        if let Some(granted) = self.granted.take_if(|granted| granted.has.is_none() && granted.charge == *charge) {
-            return Some(granted.call);
+        if let Some(granted) = self.granted.take_if(|granted| granted.has.is_none() && granted.wants(charge)) {
+            return Some((granted.call, granted.charge));
         }
         if charge.class == Class::Emergency {
             let call = self.next(charge);
             self.out.push_back(ToLink::Ask(call, *charge));
-            return Some(call);
+            return Some((call, *charge));
         }
+        let leased = self.quotas.lease(now, charge, &Charge::EMPTY);
+        if leased.is_all_leased() {
+            let call = self.next(charge);
+            self.out.push_back(ToLink::Took(call, leased));
+            return Some((call, leased));
+        }
+        self.quotas.give_back(&leased, &Charge::EMPTY);
         None
     }
 
-    /// The connection in `slot` is to be charged this instead of `has`: it may, and what that is to the node, or must be asked for.
-    pub fn change(&mut self, slot: u32, charge: &Charge, has: &Charge) -> Option<Step> {
+    /// The connection in `slot` is to be charged this instead of `has`: it may, what that is to the node, and with which places of quotas
+    /// in its charge; or must be asked for.
+    pub fn change(&mut self, now: Time, slot: u32, charge: &Charge, has: &Charge) -> Option<(Step, Charge)> {
         let call = self.call(slot);
         if call == Call::NONE {
-            return self.begin(charge).map(|call| if call == Call::NONE { Step::Nothing } else { Step::Begins(call) });
+            let (call, charge) = self.begin(now, charge)?;
+            return Some((if call == Call::NONE { Step::Nothing } else { Step::Begins(call) }, charge));
         }
         if charge.is_empty() {
-            return Some(Step::Ends);
+            return Some((Step::Ends, *charge));
         }
-        if self.granted.take_if(|granted| granted.call == call && granted.charge == *charge).is_some() {
-            return Some(Step::Told);
+        if let Some(granted) = self.granted.take_if(|granted| granted.call == call && granted.wants(charge)) {
+            return Some((Step::Told, granted.charge));
         }
-        let is_less = charge.kbits <= has.kbits && charge.scopes().all(|scope| has.contains(scope));
-        (is_less || charge.class == Class::Emergency).then_some(Step::Less)
+        let leased = self.quotas.lease(now, charge, has);
+        let is_less = |scope: ScopeId| has.contains(scope) && charge.kbits <= has.kbits;
+        if charge.class == Class::Emergency || leased.scopes().all(|scope| leased.is_leased(scope) || is_less(scope)) {
+            return Some((Step::Less, leased));
+        }
+        self.quotas.give_back(&leased, has);
+        None
     }
 
-    /// A change is made.
-    pub fn changed(&mut self, slot: u32, step: Step, charge: &Charge) {
+    /// A change from `has` is made.
+    pub fn changed(&mut self, slot: u32, step: Step, charge: &Charge, has: &Charge) {
         match step {
-            Step::Told | Step::Nothing => {}
-            Step::Less => self.out.push_back(ToLink::Fact(self.call(slot), *charge)),
+            Step::Nothing => {}
+            Step::Told => self.quotas.give_back(has, charge),
+            Step::Less => {
+                self.quotas.give_back(has, charge);
+                self.out.push_back(ToLink::Fact(self.call(slot), *charge));
+            }
             Step::Begins(call) => self.keep(slot, call),
-            Step::Ends => self.end(slot),
+            Step::Ends => self.end(slot, has),
         }
     }
 
-    /// A change is not made: the connection has what it had.
-    pub fn unchanged(&mut self, slot: u32, step: Step, has: &Charge) {
+    /// A change to `charge` is not made: the connection has what it had.
+    pub fn unchanged(&mut self, slot: u32, step: Step, charge: &Charge, has: &Charge) {
+        self.quotas.give_back(charge, has);
         match step {
             Step::Told => self.out.push_back(ToLink::Fact(self.call(slot), *has)),
-            Step::Begins(call) => self.drop_call(call),
+            Step::Begins(call) => self.tell_end(call),
             Step::Less | Step::Ends | Step::Nothing => {}
         }
     }
 
-    /// The connection in `slot` is gone.
-    pub fn end(&mut self, slot: u32) {
+    /// The connection in `slot`, which was charged this, is gone.
+    pub fn end(&mut self, slot: u32, charge: &Charge) {
         let call = self.call(slot);
         self.keep(slot, Call::NONE);
-        self.drop_call(call);
+        self.drop_call(call, charge);
     }
 
-    /// A call did not come about.
-    pub fn drop_call(&mut self, call: Call) {
+    /// A call of this charge did not come about.
+    pub fn drop_call(&mut self, call: Call, charge: &Charge) {
+        self.quotas.give_back(charge, &Charge::EMPTY);
+        self.tell_end(call);
+    }
+
+    fn tell_end(&mut self, call: Call) {
         if call != Call::NONE {
             self.out.push_back(ToLink::End(call));
         }
     }
 
-    /// Asks whether a call of `charge` may begin, or, in a `slot` that counts already, be charged so instead of `has`. With too many
-    /// questions on their way it is not asked, and whoever waits is told when the time is over.
-    pub fn ask(&mut self, ticket: Ticket, charge: &Charge, has: &Charge, slot: Option<u32>) {
+    /// Asks whether a call of `charge` may begin, or, in a `slot` that counts already, be charged so instead of `has`: with the places of
+    /// quotas that there are, which nobody need be asked about. With too many questions on their way it is not asked, and whoever waits
+    /// is told when the time is over.
+    pub fn ask(&mut self, now: Time, ticket: Ticket, charge: &Charge, has: &Charge, slot: Option<u32>) {
         if self.questions.len() >= self.limit {
             return;
         }
         let call = slot.map_or(Call::NONE, |slot| self.call(slot));
+        let has = if call == Call::NONE { Charge::EMPTY } else { *has };
+        let charge = self.quotas.lease(now, charge, &has);
         let question = match call {
-            Call::NONE => Question { ticket, call: self.next(charge), charge: *charge, has: None },
-            call => Question { ticket, call, charge: *charge, has: Some(*has) },
+            Call::NONE => Question { ticket, call: self.next(&charge), charge, has: None },
+            call => Question { ticket, call, charge, has: Some(has) },
         };
         self.questions.push(question);
         self.out.push_back(match question.has {
-            None => ToLink::Ask(question.call, *charge),
-            Some(_) => ToLink::Change(question.call, *charge),
+            None => ToLink::Ask(question.call, charge),
+            Some(_) => ToLink::Change(question.call, charge),
         });
     }
 
     /// The node's answer: whose question it was, what was wanted, and the refusal if it is one. What was granted is to be used at once,
     /// and [`Asker::settle`] called in any case. `None`: nobody asked, as for an emergency call.
     pub fn handle(&mut self, message: FromLink) -> Option<(Ticket, Charge, Result<(), Denial>)> {
-        let (call, is_change, result) = match message {
-            FromLink::Decided(call, result) => (call, false, result),
-            FromLink::Changed(call, result) => (call, true, result),
+        let (call, is_change, result, lent) = match message {
+            FromLink::Decided(call, result) => (call, false, result, None),
+            FromLink::Lent(call, charge) => (call, false, Ok(()), Some(charge)),
+            FromLink::Changed(call, result) => (call, true, result, None),
+            FromLink::Quota(scope, quota, number) => {
+                self.quotas.set_quota(scope, quota);
+                self.out.push_back(ToLink::Keeps(scope, number));
+                return None;
+            }
+            FromLink::Lease(until) => {
+                self.quotas.set_until(until);
+                return None;
+            }
         };
         let fits = |question: &Question| question.call == call && question.has.is_some() == is_change;
-        let question = self.questions.swap_remove(self.questions.iter().position(fits)?);
-        if result.is_ok() {
-            self.granted = Some(question);
+        let mut question = self.questions.swap_remove(self.questions.iter().position(fits)?);
+        if let Some(charge) = lent {
+            self.quotas.lend(&charge, &question.charge);
+            question.charge = charge;
         }
-        Some((question.ticket, question.charge, result))
+        match result {
+            Ok(()) => self.granted = Some(question),
+            Err(_) => self.quotas.give_back(&question.charge, &question.has()),
+        }
+        Some((question.ticket, question.charge.unleased(), result))
     }
 
     /// Whoever asked has been told: what was granted and not used is given back.
     pub fn settle(&mut self) {
-        match self.granted.take() {
-            Some(Question { call, has: None, .. }) => self.drop_call(call),
+        let Some(question) = self.granted.take() else { return };
+        self.quotas.give_back(&question.charge, &question.has());
+        match question {
+            Question { call, has: None, .. } => self.tell_end(call),
             // A connection that is gone meanwhile has ended its call.
-            Some(Question { call, has: Some(has), .. }) if self.calls.contains(&call) => self.out.push_back(ToLink::Fact(call, has)),
+            Question { call, has: Some(has), .. } if self.calls.contains(&call) => self.out.push_back(ToLink::Fact(call, has)),
             _ => {}
         }
     }
@@ -263,6 +339,8 @@ mod tests {
     use super::super::scope::ScopeId;
     use super::*;
 
+    const NOW: Time = Time::from_millis(1_000);
+
     fn charge(class: Class, kbits: u32) -> Charge {
         let mut charge = Charge::new(Direction::Outbound, class, kbits);
         charge.add(ScopeId(0));
@@ -280,32 +358,32 @@ mod tests {
 
     #[test]
     fn a_call_is_asked_for_used_and_ended_once() {
-        let mut asker = Asker::new(3, 8, 4);
+        let mut asker = Asker::new(3, 8, 1, 4);
         let wanted = charge(Class::Normal, 80);
-        assert_eq!(asker.begin(&wanted), None);
-        asker.ask(Ticket(1), &wanted, &Charge::EMPTY, None);
+        assert_eq!(asker.begin(NOW, &wanted), None);
+        asker.ask(NOW, Ticket(1), &wanted, &Charge::EMPTY, None);
         let [ToLink::Ask(call, _)] = sent(&mut asker)[..] else { panic!("not asked") };
         assert_eq!((call.core(), call.leg()), (3, Leg::Egress));
         assert_eq!(asker.handle(FromLink::Decided(call, Ok(()))), Some((Ticket(1), wanted, Ok(()))));
-        assert_eq!(asker.begin(&wanted), Some(call));
+        assert_eq!(asker.begin(NOW, &wanted), Some((call, wanted)));
         asker.keep(5, call);
         asker.settle();
         assert_eq!(asker.handle(FromLink::Decided(call, Ok(()))), None, "an answer counts once");
-        asker.end(5);
-        asker.end(5);
+        asker.end(5, &wanted);
+        asker.end(5, &wanted);
         assert_eq!(sent(&mut asker), [ToLink::End(call)]);
     }
 
     /// R27: a grant that nobody waits for any more goes back.
     #[test]
     fn what_is_granted_and_not_used_is_given_back() {
-        let mut asker = Asker::new(0, 8, 1);
+        let mut asker = Asker::new(0, 8, 1, 1);
         let wanted = charge(Class::Normal, 80);
-        asker.ask(Ticket(1), &wanted, &Charge::EMPTY, None);
-        asker.ask(Ticket(2), &wanted, &Charge::EMPTY, None);
+        asker.ask(NOW, Ticket(1), &wanted, &Charge::EMPTY, None);
+        asker.ask(NOW, Ticket(2), &wanted, &Charge::EMPTY, None);
         let [ToLink::Ask(call, _)] = sent(&mut asker)[..] else { panic!("asked beyond the limit") };
         asker.handle(FromLink::Decided(call, Ok(())));
-        assert_eq!(asker.begin(&charge(Class::Normal, 96)), None, "it was granted for another call");
+        assert_eq!(asker.begin(NOW, &charge(Class::Normal, 96)), None, "it was granted for another call");
         asker.settle();
         assert_eq!(sent(&mut asker), [ToLink::End(call)]);
     }
@@ -313,36 +391,100 @@ mod tests {
     /// R23: a refused change, and one that is granted and not made, leave the call with what it has.
     #[test]
     fn a_change_is_asked_for_when_it_needs_more() {
-        let mut asker = Asker::new(0, 8, 4);
+        let mut asker = Asker::new(0, 8, 1, 4);
         let (has, more, less) = (charge(Class::Normal, 80), charge(Class::Normal, 96), charge(Class::Normal, 64));
         let call = Call::new(9, Leg::Egress);
         asker.keep(1, call);
-        assert_eq!(asker.change(1, &less, &has), Some(Step::Less));
-        asker.changed(1, Step::Less, &less);
+        assert_eq!(asker.change(NOW, 1, &less, &has), Some((Step::Less, less)));
+        asker.changed(1, Step::Less, &less, &has);
         assert_eq!(sent(&mut asker), [ToLink::Fact(call, less)]);
-        assert_eq!(asker.change(1, &more, &has), None);
-        asker.ask(Ticket(1), &more, &has, Some(1));
+        assert_eq!(asker.change(NOW, 1, &more, &has), None);
+        asker.ask(NOW, Ticket(1), &more, &has, Some(1));
         assert_eq!(sent(&mut asker), [ToLink::Change(call, more)]);
         let denial = Denial { scope: ScopeId(0), cause: Cause::Bandwidth, used: 1, limit: 1 };
         assert_eq!(asker.handle(FromLink::Changed(call, Err(denial))), Some((Ticket(1), more, Err(denial))));
         asker.settle();
         assert_eq!(sent(&mut asker), []);
-        asker.ask(Ticket(2), &more, &has, Some(1));
+        asker.ask(NOW, Ticket(2), &more, &has, Some(1));
         asker.handle(FromLink::Changed(call, Ok(())));
-        assert_eq!(asker.change(1, &more, &has), Some(Step::Told));
+        assert_eq!(asker.change(NOW, 1, &more, &has), Some((Step::Told, more)));
         asker.settle();
-        asker.unchanged(1, Step::Told, &has);
+        asker.unchanged(1, Step::Told, &more, &has);
         assert_eq!(sent(&mut asker), [ToLink::Change(call, more), ToLink::Fact(call, has)]);
+    }
+
+    /// R31: with a place of a quota wherever it counts a call asks nobody; what it lacks is asked for, or lent.
+    #[test]
+    fn a_call_with_places_of_quotas_asks_nobody() {
+        let mut asker = Asker::new(0, 8, 2, 4);
+        let mut wanted = charge(Class::Normal, 80);
+        wanted.add(ScopeId(1));
+        let live = |asker: &Asker| [0, 1].map(|scope| asker.quotas().place(ScopeId(scope)));
+        asker.handle(FromLink::Lease(NOW + std::time::Duration::from_secs(9)));
+        for scope in 0..2 {
+            asker.handle(FromLink::Quota(ScopeId(scope), 1, 7));
+        }
+        assert_eq!(sent(&mut asker), [ToLink::Keeps(ScopeId(0), 7), ToLink::Keeps(ScopeId(1), 7)]);
+        let (call, leased) = asker.begin(NOW, &wanted).expect("places");
+        asker.keep(5, call);
+        assert!(leased.is_all_leased() && live(&asker) == [(1, 1); 2]);
+        assert_eq!(sent(&mut asker), [ToLink::Took(call, leased)]);
+        // The next one finds none; asked for, it gets one more in each.
+        assert_eq!(asker.begin(NOW, &wanted), None);
+        asker.ask(NOW, Ticket(1), &wanted, &Charge::EMPTY, None);
+        let [ToLink::Ask(second, asked)] = sent(&mut asker)[..] else { panic!("not asked") };
+        assert_eq!(asked, wanted);
+        assert_eq!(asker.handle(FromLink::Lent(second, leased)), Some((Ticket(1), wanted, Ok(()))));
+        assert_eq!((asker.begin(NOW, &wanted), live(&asker)), (Some((second, leased)), [(2, 2); 2]));
+        asker.settle();
+        asker.end(5, &leased);
+        assert_eq!(live(&asker), [(2, 1); 2]);
+        // With a place in one scope only, the other one is asked for, and the place is kept for it until it is refused.
+        asker.handle(FromLink::Quota(ScopeId(1), 1, 8));
+        sent(&mut asker);
+        asker.ask(NOW, Ticket(2), &wanted, &Charge::EMPTY, None);
+        let [ToLink::Ask(third, asked)] = sent(&mut asker)[..] else { panic!("not asked") };
+        assert!(asked.is_leased(ScopeId(0)) && !asked.is_leased(ScopeId(1)) && live(&asker) == [(2, 2), (1, 1)]);
+        let denial = Denial { scope: ScopeId(1), cause: Cause::Calls, used: 1, limit: 1 };
+        asker.handle(FromLink::Decided(third, Err(denial)));
+        assert_eq!(live(&asker), [(2, 1), (1, 1)]);
+    }
+
+    /// R23: a change takes what it needs more of the quotas, keeps what the call has, and gives back what it needs no more.
+    #[test]
+    fn a_change_keeps_its_places_of_quotas() {
+        let mut asker = Asker::new(0, 8, 2, 4);
+        asker.handle(FromLink::Lease(NOW + std::time::Duration::from_secs(9)));
+        for scope in 0..2 {
+            asker.handle(FromLink::Quota(ScopeId(scope), 1, 7));
+        }
+        let (call, has) = asker.begin(NOW, &charge(Class::Normal, 80)).expect("a place");
+        asker.keep(1, call);
+        let mut more = charge(Class::Normal, 96);
+        more.add(ScopeId(1));
+        sent(&mut asker);
+        let (step, leased) = asker.change(NOW, 1, &more, &has).expect("places");
+        assert!(step == Step::Less && leased.is_all_leased());
+        asker.unchanged(1, step, &leased, &has);
+        assert_eq!((asker.quotas().place(ScopeId(0)), asker.quotas().place(ScopeId(1))), ((1, 1), (1, 0)));
+        let (step, leased) = asker.change(NOW, 1, &more, &has).expect("places");
+        asker.changed(1, step, &leased, &has);
+        assert_eq!(sent(&mut asker), [ToLink::Fact(call, leased)]);
+        let (step, less) = asker.change(NOW, 1, &charge(Class::Normal, 96), &leased).expect("less");
+        asker.changed(1, step, &less, &leased);
+        assert_eq!((asker.quotas().place(ScopeId(0)), asker.quotas().place(ScopeId(1))), ((1, 1), (1, 0)));
+        asker.end(1, &less);
+        assert_eq!(asker.quotas().place(ScopeId(0)), (1, 0));
     }
 
     /// I11.
     #[test]
     fn an_emergency_call_waits_for_nobody_and_is_told() {
-        let mut asker = Asker::new(0, 8, 4);
+        let mut asker = Asker::new(0, 8, 1, 4);
         let wanted = charge(Class::Emergency, 80);
-        let call = asker.begin(&wanted).expect("at once");
+        let (call, _) = asker.begin(NOW, &wanted).expect("at once");
         assert_eq!(sent(&mut asker), [ToLink::Ask(call, wanted)]);
         assert_eq!(asker.handle(FromLink::Decided(call, Ok(()))), None);
-        assert_eq!(asker.begin(&Charge::EMPTY), Some(Call::NONE), "what counts nowhere is nobody's business");
+        assert_eq!(asker.begin(NOW, &Charge::EMPTY), Some((Call::NONE, Charge::EMPTY)), "what counts nowhere is nobody's business");
     }
 }

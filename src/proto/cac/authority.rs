@@ -63,6 +63,8 @@ pub struct Authority {
     crossings: VecDeque<(ScopeId, Crossing)>,
     /// Places not given out, in parts of all: so many of so many nodes are missing and may have calls (R32).
     missing: (u32, u32),
+    /// Places given to nodes as quotas, by scope, whether calls sit on them or not.
+    promised: Vec<u32>,
 }
 
 impl Authority {
@@ -78,6 +80,7 @@ impl Authority {
             denied: VecDeque::new(),
             crossings: VecDeque::new(),
             missing: (0, 1),
+            promised: vec![0; scopes],
         };
         authority.set_limits(limits);
         authority
@@ -127,6 +130,24 @@ impl Authority {
         self.ledger.set_floors(floors, nodes);
     }
 
+    /// So many places of `scope` are given to nodes as quotas (I6).
+    pub fn set_promised(&mut self, scope: ScopeId, places: u32) {
+        if let Some(promised) = self.promised.get_mut(usize::from(scope.0)) {
+            *promised = places;
+        }
+    }
+
+    /// What calls take of `scope` that do not sit on quotas, what is kept for nodes that have not said what they have, and what is owed
+    /// to nodes that use less than their floors.
+    pub fn beside_quotas(&self, scope: ScopeId) -> u32 {
+        let (missing, nodes) = self.missing;
+        let kept = u64::from(self.limits(scope).calls) * u64::from(missing) / u64::from(nodes);
+        let used = self.ledger.used(scope).minus(&self.ledger.leased(scope));
+        // Of nobody's calls: what is owed to all.
+        let owed = self.ledger.owed_to_others(ScId::default(), scope);
+        used.plus(&owed).get(Amount::Calls).saturating_add(kept as u32)
+    }
+
     /// A scope that came to a threshold, or left it.
     pub fn next_crossing(&mut self) -> Option<(ScopeId, Crossing)> {
         self.crossings.pop_front()
@@ -147,7 +168,7 @@ impl Authority {
             }
         }
         let full = Denial { scope: charge.scopes().next().unwrap_or(ScopeId::NONE), cause: Cause::Full, used: 0, limit: 0 };
-        let result = if self.ledger.is_full() { Err(full) } else { self.check(now, key.sc, &charge, |_| charge.need(), true) };
+        let result = if self.ledger.is_full() { Err(full) } else { self.check(now, key.sc, &charge, |scope| charge.asks_in(scope), true) };
         let ccb = Ccb { charge, admission: Admission::Granted, since: now, stamp: session };
         match result {
             Ok(()) if self.ledger.put(key, ccb) => {
@@ -163,7 +184,7 @@ impl Authority {
     pub fn modify(&mut self, now: Time, key: Key, charge: Charge, session: u64) -> Verdict {
         let Some(old) = self.ledger.get(&key).copied() else { return self.ask(now, key, charge, session) };
         self.ledger.stamp(&key, session);
-        let more = |scope: ScopeId| charge.need_in(scope).minus(&old.charge.need_in(scope));
+        let more = |scope: ScopeId| charge.asks_in(scope).minus(&old.charge.asks_in(scope));
         match self.check(now, key.sc, &charge, more, false) {
             Ok(()) => {
                 self.ledger.put(key, Ccb { charge, stamp: old.stamp.max(session), ..old });
@@ -240,7 +261,9 @@ impl Authority {
             let (limits, state) = (self.limits.get(place)?, self.states.get(place)?);
             let kept = |limit: u32| (u64::from(limit) * u64::from(missing) / u64::from(nodes)) as u32;
             let free = |amount: u32, limit: u32| if limit < limits::UNLIMITED { amount.saturating_add(kept(limit)) } else { amount };
-            let used = self.ledger.used(id).plus(&owed(id));
+            let promised = self.promised.get(place).copied().filter(|_| limits.calls < limits::UNLIMITED).unwrap_or(0);
+            let promised = Amounts::ZERO.with(Amount::Calls, promised).with(Amount::Normal, promised);
+            let used = self.ledger.used(id).minus(&self.ledger.leased(id)).plus(&promised).plus(&owed(id));
             let used = used
                 .with(Amount::Calls, free(used.get(Amount::Calls), limits.calls))
                 .with(Amount::Inbound, free(used.get(Amount::Inbound), limits.inbound))

@@ -53,6 +53,8 @@ pub const SCOPES_PER_CHARGE: usize = 5;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Charge {
     scopes: [ScopeId; SCOPES_PER_CHARGE],
+    /// In which of them, by place, it has one of the places of its node's quota: a bit for each.
+    leased: u8,
     /// Which way it goes.
     pub direction: Direction,
     /// How much it matters.
@@ -64,11 +66,11 @@ pub struct Charge {
 impl Charge {
     /// That of no call.
     pub const EMPTY: Charge =
-        Charge { scopes: [ScopeId::NONE; SCOPES_PER_CHARGE], direction: Direction::Inbound, class: Class::Normal, kbits: 0 };
+        Charge { scopes: [ScopeId::NONE; SCOPES_PER_CHARGE], leased: 0, direction: Direction::Inbound, class: Class::Normal, kbits: 0 };
 
     /// A leg in no scope.
     pub fn new(direction: Direction, class: Class, kbits: u32) -> Charge {
-        Charge { scopes: [ScopeId::NONE; SCOPES_PER_CHARGE], direction, class, kbits }
+        Charge { direction, class, kbits, ..Charge::EMPTY }
     }
 
     /// Counts in `scope` too; one that is there already is not taken twice, one too many is left out.
@@ -99,6 +101,39 @@ impl Charge {
     /// Whether it counts nowhere.
     pub fn is_empty(&self) -> bool {
         self.scopes[0] == ScopeId::NONE
+    }
+
+    /// The same with a place of its node's quota in `scope`, where it counts.
+    pub fn lease(mut self, scope: ScopeId) -> Charge {
+        let place = self.scopes().position(|other| other == scope);
+        self.leased |= place.map_or(0, |place| 1 << place);
+        self
+    }
+
+    /// The same without any place of a quota.
+    pub fn unleased(self) -> Charge {
+        Charge { leased: 0, ..self }
+    }
+
+    /// Whether it has a place of its node's quota in `scope`.
+    pub fn is_leased(&self, scope: ScopeId) -> bool {
+        self.leased != 0 && self.leases().any(|leased| leased == scope)
+    }
+
+    /// The scopes in which it has a place of its node's quota.
+    pub fn leases(&self) -> impl Iterator<Item = ScopeId> + use<> {
+        let leased = self.leased;
+        self.scopes().enumerate().filter(move |(place, _)| leased >> place & 1 == 1).map(|(_, scope)| scope)
+    }
+
+    /// Whether nobody need be asked about it: it has such a place wherever it counts.
+    pub fn is_all_leased(&self) -> bool {
+        self.leased.count_ones() as usize == self.scopes().count()
+    }
+
+    /// What it needs in `scope` of what the authority has to give: nothing where it has a place of its node's quota.
+    pub fn asks_in(&self, scope: ScopeId) -> Amounts {
+        if self.is_leased(scope) { Amounts::ZERO } else { self.need_in(scope) }
     }
 
     /// What it needs in each of its scopes.
@@ -164,7 +199,8 @@ pub struct Key {
 }
 
 impl Key {
-    /// A number that tells keys and what they are charged apart well, for digests: the same at both ends of a link.
+    /// A number that tells keys and what they are charged apart well, for digests: the same at both ends of a link, be it of this version
+    /// or of one that knows no quotas.
     pub fn mixed(&self, charge: &Charge) -> u64 {
         let guid = [u64::from(self.sc.0) << 32 | u64::from(self.guid.sc), u64::from(self.guid.incarnation), self.guid.number];
         let rest = [u64::from(charge.kbits) << 8 | (charge.direction as u64) << 4 | charge.class as u64];

@@ -23,12 +23,14 @@ pub enum Admission {
     Deadline,
     /// Its node, because it is an emergency call.
     Emergency,
+    /// Its node, with places of its quota.
+    Lease,
 }
 
 impl Admission {
     /// All of them.
-    pub const ALL: [Admission; 5] =
-        [Admission::Granted, Admission::Disconnected, Admission::Learning, Admission::Deadline, Admission::Emergency];
+    pub const ALL: [Admission; 6] =
+        [Admission::Granted, Admission::Disconnected, Admission::Learning, Admission::Deadline, Admission::Emergency, Admission::Lease];
 
     /// As operators read it.
     pub const fn name(self) -> &'static str {
@@ -38,6 +40,7 @@ impl Admission {
             Admission::Learning => "learning",
             Admission::Deadline => "deadline",
             Admission::Emergency => "emergency",
+            Admission::Lease => "lease",
         }
     }
 }
@@ -80,6 +83,8 @@ pub fn bucket_of(key: &Key) -> u8 {
 pub struct Ledger {
     ccbs: BTreeMap<Key, Ccb>,
     used: Vec<Amounts>,
+    /// What of it sits on places of a node's quota.
+    leased: Vec<Amounts>,
     digests: BTreeMap<ScId, Box<Digests>>,
     floors: Floors,
     limit: usize,
@@ -88,7 +93,8 @@ pub struct Ledger {
 impl Ledger {
     /// An empty set over so many scopes, for at most `limit` call control blocks.
     pub fn new(scopes: usize, limit: usize) -> Ledger {
-        Ledger { ccbs: BTreeMap::new(), used: vec![Amounts::ZERO; scopes], digests: BTreeMap::new(), floors: Floors::default(), limit }
+        let none = vec![Amounts::ZERO; scopes];
+        Ledger { ccbs: BTreeMap::new(), used: none.clone(), leased: none, digests: BTreeMap::new(), floors: Floors::default(), limit }
     }
 
     /// How many call control blocks there are.
@@ -119,6 +125,11 @@ impl Ledger {
     /// What must stay free in `scope` for other nodes than `sc`, which use less than their floors.
     pub fn owed_to_others(&self, sc: ScId, scope: ScopeId) -> Amounts {
         self.floors.owed_to_others(sc, scope)
+    }
+
+    /// What of `scope` is used by calls on places of quotas.
+    pub fn leased(&self, scope: ScopeId) -> Amounts {
+        self.leased.get(usize::from(scope.0)).copied().unwrap_or_default()
     }
 
     /// One call control block.
@@ -175,15 +186,13 @@ impl Ledger {
 
     /// Whether what is used is what the set says (I7).
     pub fn audit(&self) -> bool {
-        let mut counted = vec![Amounts::ZERO; self.used.len()];
+        let none = vec![Amounts::ZERO; self.used.len()];
+        let (mut counted, mut leased) = (none.clone(), none);
         for ccb in self.ccbs.values() {
-            for scope in ccb.charge.scopes() {
-                if let Some(used) = counted.get_mut(usize::from(scope.0)) {
-                    *used = used.plus(&ccb.charge.need());
-                }
-            }
+            each(&mut counted, ccb.charge.scopes(), |used| *used = used.plus(&ccb.charge.need()));
+            each(&mut leased, ccb.charge.leases(), |used| *used = used.plus(&ccb.charge.need()));
         }
-        counted == self.used
+        counted == self.used && leased == self.leased
     }
 
     /// The digests of one node's calls.
@@ -208,11 +217,8 @@ impl Ledger {
         let digest = self.digest(key);
         digest.count += 1;
         digest.sum = digest.sum.wrapping_add(key.mixed(charge));
-        for scope in charge.scopes() {
-            if let Some(used) = self.used.get_mut(usize::from(scope.0)) {
-                *used = used.plus(&charge.need());
-            }
-        }
+        each(&mut self.used, charge.scopes(), |used| *used = used.plus(&charge.need()));
+        each(&mut self.leased, charge.leases(), |used| *used = used.plus(&charge.need()));
     }
 
     fn subtract(&mut self, key: &Key, charge: &Charge) {
@@ -220,10 +226,15 @@ impl Ledger {
         let digest = self.digest(key);
         digest.count = digest.count.saturating_sub(1);
         digest.sum = digest.sum.wrapping_sub(key.mixed(charge));
-        for scope in charge.scopes() {
-            if let Some(used) = self.used.get_mut(usize::from(scope.0)) {
-                *used = used.minus(&charge.need());
-            }
+        each(&mut self.used, charge.scopes(), |used| *used = used.minus(&charge.need()));
+        each(&mut self.leased, charge.leases(), |used| *used = used.minus(&charge.need()));
+    }
+}
+
+fn each(amounts: &mut [Amounts], scopes: impl Iterator<Item = ScopeId>, mut change: impl FnMut(&mut Amounts)) {
+    for scope in scopes {
+        if let Some(amounts) = amounts.get_mut(usize::from(scope.0)) {
+            change(amounts);
         }
     }
 }

@@ -6,6 +6,8 @@
 use super::charge::{Charge, Guid, Leg, ScId};
 use super::ledger::{Admission, Digests};
 use super::limits::Denial;
+use super::scope::ScopeId;
+use std::time::Duration;
 
 /// The version spoken; nodes of the version before it are understood.
 pub const VERSION: u16 = 1;
@@ -14,6 +16,8 @@ pub const VERSION: u16 = 1;
 pub mod features {
     /// A gateway that keeps a copy of its calls at a standby.
     pub const COPY: u32 = 1;
+    /// Leased quotas. A call of a node that knows none is asked for.
+    pub const QUOTAS: u32 = 1 << 1;
     /// A gateway that knows [`Answer::Busy`](super::Answer::Busy).
     pub const BUSY: u32 = 1 << 2;
 }
@@ -156,10 +160,41 @@ pub enum ToCentral {
         /// Calls whose request is on its way, or was given up a moment ago.
         asked: Vec<(Guid, Leg)>,
     },
+    /// What the node has of scopes that are given out in quotas: every 250 ms, and when it is short. The answer renews its lease.
+    QuotaReport {
+        /// Counts the reports of the session, from 1.
+        number: u64,
+        /// The last [`ToNode::QuotaGrant`] of the session that it goes by; 0: none.
+        seen: u64,
+        /// Each scope with something to tell.
+        scopes: Vec<QuotaUse>,
+    },
     /// The authority of the node is alive (R36).
     Heartbeat,
     /// The node ends, and its calls with it.
     Goodbye,
+}
+
+/// What a node has of one scope.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct QuotaUse {
+    /// The scope.
+    pub scope: ScopeId,
+    /// Calls on its quota.
+    pub live: u32,
+    /// So many there will be at most, unless it gets more: its quota, or more until it has got used to less.
+    pub bound: u32,
+    /// Calls that found no place in it since the last report.
+    pub want: u32,
+}
+
+/// What a node may have of one scope.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Quota {
+    /// The scope.
+    pub scope: ScopeId,
+    /// So many calls at a time; [`UNLIMITED`](super::limits::UNLIMITED) where nothing is limited.
+    pub calls: u32,
 }
 
 /// Why a session is refused.
@@ -246,6 +281,17 @@ pub enum ToNode {
         leg: Leg,
         /// The answer.
         answer: Answer,
+    },
+    /// The quotas of the node: all of them; a scope that is not among them is not given out in quotas, its calls are asked for.
+    QuotaGrant {
+        /// Counts the grants of the session, from 1.
+        number: u64,
+        /// The report this answers; 0: none, and the lease is what it was.
+        answers: u64,
+        /// How long the quotas hold, from the moment that report was sent.
+        lease: Duration,
+        /// By scope.
+        quotas: Vec<Quota>,
     },
     /// All reports up to this one have come.
     ReportAck(u64),

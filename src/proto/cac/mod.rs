@@ -10,7 +10,8 @@
 //! - [`wire`]: the same in octets;
 //! - [`asker`]: a core's end of the way to the node;
 //! - [`lease`]: who of a pair of central nodes leads;
-//! - [`share`]: how several cores of one gateway use one limit without asking each other for every call.
+//! - [`share`]: how several cores of one gateway use one limit without asking each other for every call;
+//! - [`quota`]: how several gateways do.
 //!
 //! Nothing here knows MGCP, an endpoint or a socket.
 
@@ -26,6 +27,7 @@ pub mod message;
 pub mod node;
 pub mod policy;
 pub mod prefix;
+pub mod quota;
 pub mod scope;
 pub mod share;
 pub mod threshold;

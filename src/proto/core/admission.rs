@@ -113,11 +113,11 @@ impl Core {
     }
 
     /// Claims for a command that waits as `job`, which changes the connection in `slot` when there is one.
-    pub(super) fn claim(&mut self, job: JobId, charge: &Charge, has: &Charge, slot: Option<ConnectionSlot>) {
+    pub(super) fn claim(&mut self, now: Time, job: JobId, charge: &Charge, has: &Charge, slot: Option<ConnectionSlot>) {
         self.counters.add(Counter::AdmissionClaims);
         let Some(desk) = &mut self.calls.desk else { return };
         match &mut desk.asker {
-            Some(asker) => asker.ask(ticket(job), charge, has, slot),
+            Some(asker) => asker.ask(now, ticket(job), charge, has, slot),
             None => desk.holder.claim(ticket(job), charge, has),
         }
     }

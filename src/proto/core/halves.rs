@@ -197,7 +197,7 @@ impl Core {
             Ok((Begun::Claims(charge), _)) => {
                 let wait = Wait::Claim(charge, Resume::First(endpoint, second));
                 match self.jobs.insert(Job { wait, deadline: turn.now + self.decide_within(), ..job }) {
-                    Some(id) => self.claim(id, &charge, &Charge::EMPTY, None),
+                    Some(id) => self.claim(turn.now, id, &charge, &Charge::EMPTY, None),
                     None => {
                         self.take_down_second(turn, Some(second));
                         self.end(turn, &job, Outcome::Refused(mgcp::TOO_MANY_WAITING));

@@ -63,7 +63,7 @@ impl Core {
                 let wait = Wait::Claim(charge, Resume::Start);
                 let deadline = turn.now + self.decide_within();
                 let (job, _) = self.park(turn, received, handle, (command.verb, command.id), Some(endpoint), wait, deadline)?;
-                self.claim(job, &charge, &Charge::EMPTY, None);
+                self.claim(turn.now, job, &charge, &Charge::EMPTY, None);
                 Ok(Step::Waiting)
             }
         }
@@ -101,7 +101,7 @@ impl Core {
                 let wait = Wait::Claim(charge, Resume::Change(slot));
                 let deadline = turn.now + self.decide_within();
                 let (job, _) = self.park(turn, received, handle, (command.verb, command.id), Some(endpoint), wait, deadline)?;
-                self.claim(job, &charge, &has, Some(slot));
+                self.claim(turn.now, job, &charge, &has, Some(slot));
                 Ok(Step::Waiting)
             }
         }
@@ -547,7 +547,7 @@ impl Core {
             Begun::Claims(charge) => {
                 let wait = Wait::Claim(charge, Resume::Made(endpoint, half));
                 let id = self.jobs.insert(waiting(wait, turn.now + self.decide_within())).ok_or(mgcp::TOO_MANY_WAITING)?;
-                self.claim(id, &charge, &Charge::EMPTY, None);
+                self.claim(turn.now, id, &charge, &Charge::EMPTY, None);
             }
         }
         Ok(())

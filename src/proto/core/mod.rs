@@ -183,7 +183,7 @@ impl Core {
         let bank = (scopes > 0 && plan.lead() == core).then(|| Bank::new(&settings.admission, plan.owners.len()));
         let mut calls = Calls::new(now, endpoints, card, plan.clone(), settings.clone(), counters.clone());
         if let Some(desk) = calls.desk.as_mut().filter(|_| in_cluster) {
-            desk.asker = Some(Asker::new(core.0, limits.connections, limits.jobs));
+            desk.asker = Some(Asker::new(core.0, limits.connections, scopes, limits.jobs));
         }
         Core {
             id: core,

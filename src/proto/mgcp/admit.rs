@@ -3,7 +3,7 @@
 
 use super::Calls;
 use super::create::Half;
-use crate::proto::base::EndpointIndex;
+use crate::proto::base::{EndpointIndex, Time};
 use crate::proto::cac::asker::{Asker, Call, Step};
 use crate::proto::cac::share::{Holder, Taken};
 use crate::proto::cac::{Charge, Class, Direction, Limits, Scope, ScopeId};
@@ -84,6 +84,7 @@ fn address(remote: &Remote) -> Option<std::net::IpAddr> {
 /// Takes the places of a new connection: its charge, or what must be claimed first.
 pub(super) fn take_new(
     calls: &mut Calls,
+    now: Time,
     endpoint: EndpointIndex,
     half: Half,
     local: &LocalMedia,
@@ -98,24 +99,24 @@ pub(super) fn take_new(
         scope.map_or(Class::Normal, |scope| scope.class),
         if half == Half::Whole { kbits(local, remote) } else { 0 },
     );
-    let charge = admission.tree.charge(group, address(remote), leg);
+    let mut charge = admission.tree.charge(group, address(remote), leg);
     if let Some(asker) = &mut desk.asker {
-        desk.making = asker.begin(&charge).ok_or(charge)?;
+        (desk.making, charge) = asker.begin(now, &charge).ok_or(charge)?;
     }
     match desk.holder.take(&charge, &Charge::EMPTY) {
         Taken::Claim => {
             // Not in a cluster: there are places without end.
-            drop_call(desk);
+            drop_call(desk, &charge);
             Err(charge)
         }
         Taken::Now => Ok(charge),
     }
 }
 
-fn drop_call(desk: &mut Desk) {
+fn drop_call(desk: &mut Desk, charge: &Charge) {
     let call = std::mem::take(&mut desk.making);
     if let Some(asker) = &mut desk.asker {
-        asker.drop_call(call);
+        asker.drop_call(call, charge);
     }
 }
 
@@ -135,7 +136,7 @@ pub(super) fn keep(calls: &mut Calls, slot: ConnectionSlot, charge: Charge) {
 pub(super) fn drop_new(calls: &mut Calls, charge: &Charge) {
     if let Some(desk) = &mut calls.desk {
         desk.holder.release(charge, &Charge::EMPTY);
-        drop_call(desk);
+        drop_call(desk, charge);
     }
 }
 
@@ -143,18 +144,24 @@ pub(super) fn drop_new(calls: &mut Calls, charge: &Charge) {
 pub(super) fn ended(calls: &mut Calls, slot: ConnectionSlot) {
     unchanged(calls, slot);
     let Some(desk) = &mut calls.desk else { return };
-    if let Some(asker) = &mut desk.asker {
-        asker.end(slot);
-    }
     if let Some(place) = desk.charges.get_mut(slot as usize) {
         let charge = std::mem::replace(place, Charge::EMPTY);
         desk.holder.release(&charge, &Charge::EMPTY);
+        if let Some(asker) = &mut desk.asker {
+            asker.end(slot, &charge);
+        }
     }
 }
 
 /// Takes what a changed connection needs beyond what it has, which it keeps too until [`changed`] or [`unchanged`]; or says what must
 /// be claimed first, and what there is.
-pub(super) fn take_more(calls: &mut Calls, slot: ConnectionSlot, local: &LocalMedia, remote: &Remote) -> Result<(), (Charge, Charge)> {
+pub(super) fn take_more(
+    calls: &mut Calls,
+    now: Time,
+    slot: ConnectionSlot,
+    local: &LocalMedia,
+    remote: &Remote,
+) -> Result<(), (Charge, Charge)> {
     let Calls { plan, desk, endpoints, .. } = calls;
     let (Some(desk), Some(admission)) = (desk, &plan.admission) else { return Ok(()) };
     let Some(connection) = endpoints.connections.get(slot) else { return Ok(()) };
@@ -162,17 +169,17 @@ pub(super) fn take_more(calls: &mut Calls, slot: ConnectionSlot, local: &LocalMe
     let group = admission.groups.get(connection.endpoint.0 as usize).copied().unwrap_or(ScopeId::NONE);
     let leg = Charge::new(has.direction, has.class, kbits(local, remote));
     let charge = admission.tree.charge(group, address(remote), leg);
-    if charge == has {
+    if charge == has.unleased() {
         return Ok(());
     }
-    let step = match &mut desk.asker {
-        None => Step::Nothing,
-        Some(asker) => asker.change(slot, &charge, &has).ok_or((charge, has))?,
+    let (step, charge) = match &mut desk.asker {
+        None => (Step::Nothing, charge),
+        Some(asker) => asker.change(now, slot, &charge, &has).ok_or((charge, has))?,
     };
     match desk.holder.take(&charge, &has) {
         Taken::Claim => {
             if let Some(asker) = &mut desk.asker {
-                asker.unchanged(slot, step, &has);
+                asker.unchanged(slot, step, &charge, &has);
             }
             Err((charge, has))
         }
@@ -191,7 +198,7 @@ pub(super) fn changed(calls: &mut Calls, slot: ConnectionSlot) {
     let before = desk.charge(slot);
     desk.holder.release(&before, &charge);
     if let Some(asker) = &mut desk.asker {
-        asker.changed(slot, step, &charge);
+        asker.changed(slot, step, &charge, &before);
     }
     if let Some(place) = desk.charges.get_mut(slot as usize) {
         *place = charge;
@@ -206,7 +213,7 @@ pub fn unchanged(calls: &mut Calls, slot: ConnectionSlot) {
     let before = desk.charge(slot);
     desk.holder.release(&charge, &before);
     if let Some(asker) = &mut desk.asker {
-        asker.unchanged(slot, step, &before);
+        asker.unchanged(slot, step, &charge, &before);
     }
 }
 

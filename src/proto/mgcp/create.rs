@@ -136,7 +136,7 @@ pub fn begin(calls: &mut Calls, now: Time, plan: &mut CreatePlan, command: &Comm
         pending: true,
         ..Connection::default()
     };
-    let charge = match admit::take_new(calls, plan.endpoint, plan.half, &connection.local, &connection.remote) {
+    let charge = match admit::take_new(calls, now, plan.endpoint, plan.half, &connection.local, &connection.remote) {
         Ok(charge) => charge,
         Err(charge) => return Ok(Begun::Claims(charge)),
     };

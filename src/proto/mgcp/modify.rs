@@ -103,7 +103,7 @@ pub fn begin(
         remote_types: plan.described.map_or(connection.remote_types, |described| described.types),
         ..*connection
     };
-    if let Err((charge, has)) = admit::take_more(calls, slot, &changed.local, &changed.remote) {
+    if let Err((charge, has)) = admit::take_more(calls, now, slot, &changed.local, &changed.remote) {
         return Ok(Modified::Claims(charge, has));
     }
     match calls.card.modify(now, changed.endpoint, slot, &media(&changed, Half::Whole)) {

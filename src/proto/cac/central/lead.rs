@@ -37,7 +37,8 @@ impl Central {
         up.into_iter().for_each(|sc| self.send(sc, ToNode::Lead { epoch }));
         self.settings.epoch = epoch;
         self.lead_until = Some(until);
-        self.learning = Some(now + self.settings.learn_for);
+        self.learning = Some(now + self.learn_for());
+        self.quotas_anew();
         self.note(Note::Leads(epoch, copies));
     }
 
@@ -53,6 +54,7 @@ impl Central {
             self.hang_up(now, sc);
         }
         self.nodes.values_mut().for_each(|node: &mut Record| node.told = false);
+        self.quotas_anew();
         self.settings.epoch = 0;
         self.note(Note::SteppedDown);
     }

@@ -7,6 +7,7 @@
 mod lead;
 mod nodes;
 mod offenders;
+mod quotas;
 
 use super::authority::{Authority, Verdict};
 use super::charge::{Class, Key, ScId};
@@ -15,12 +16,14 @@ use super::ledger::{BUCKETS, Ccb, Digests, bucket_of};
 use super::limits::{Amounts, Cause, Denial, Limits};
 use super::message::{Answer, Framed, Header, LOAD_MAX, Refusal, Report, Request, ToCentral, ToNode, Told, VERSION, features};
 use super::policy::{self, Policy};
+use super::quota::Giving;
 use super::scope::{ScopeId, Tree};
 use super::threshold::Crossing;
 use crate::proto::base::Time;
 use nodes::{Contact, Newcomer, Record, Said, Sync};
 use offenders::Offenders;
 pub use offenders::{Offender, Who};
+use quotas::Quotas;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -71,6 +74,8 @@ pub struct NodeView {
     pub calls: usize,
     /// Whether it may have no new ones.
     pub drained: bool,
+    /// Up to when its quotas may hold.
+    pub lease_over: Time,
 }
 
 /// One connection to the central node.
@@ -100,6 +105,10 @@ pub struct Settings {
     pub credit: u32,
     /// Tells its cluster from others; 0: not said.
     pub cluster: u64,
+    /// Which scopes are given out in quotas, in the order of the tree; [`Giving::Never`] where there are too few.
+    pub giving: Vec<Giving>,
+    /// What it can do beyond the first minor version: [`features`].
+    pub features: u32,
 }
 
 impl Settings {
@@ -116,6 +125,8 @@ impl Settings {
             calls_max: 4_000_000,
             credit: 16,
             cluster: 0,
+            giving: Vec::new(),
+            features: features::COPY | features::QUOTAS,
         }
     }
 }
@@ -225,6 +236,7 @@ pub struct Central {
     learning: Option<Time>,
     /// Nodes that may have no new calls.
     drained: BTreeSet<ScId>,
+    quotas: Quotas,
     /// What limits would refuse is counted and granted all the same.
     dry_run: bool,
     denials: VecDeque<Refused>,
@@ -238,15 +250,18 @@ impl Central {
     /// A central node that knows of no call. `limits` and `policies` in the order of the tree.
     pub fn new(now: Time, settings: Settings, tree: Arc<Tree>, limits: Vec<Limits>, mut policies: Vec<Policy>) -> Central {
         policies.resize(tree.len(), Policy::Open);
+        let mut giving = settings.giving.clone();
+        giving.resize(tree.len(), Giving::Never);
         let authority = Authority::new(tree, limits, settings.calls_max);
         let missing = settings.expected.iter().map(|&sc| (sc, Record::missing(now)));
         let mut central = Central {
             nodes: missing.collect(),
             lead_until: Some(Time::NEVER),
-            learning: Some(now + settings.learn_for),
+            learning: None,
             links: BTreeMap::new(),
             sessions: 0,
             drained: BTreeSet::new(),
+            quotas: Quotas::new(giving),
             dry_run: false,
             denials: VecDeque::new(),
             offenders: Offenders::default(),
@@ -257,8 +272,9 @@ impl Central {
             policies,
             settings,
         };
-        if central.settings.epoch == 0 {
-            (central.lead_until, central.learning) = (None, None);
+        match central.settings.epoch {
+            0 => central.lead_until = None,
+            _ => central.learning = Some(now + central.learn_for()),
         }
         central.set_floors();
         central.learned(now);
@@ -287,7 +303,7 @@ impl Central {
 
     /// Nodes that are expected and have not told what they have.
     pub fn missing(&self) -> u32 {
-        self.nodes.values().filter(|node| !node.told).count() as u32
+        self.nodes.values().filter(|node| !node.has_told()).count() as u32
     }
 
     /// Its life.
@@ -329,6 +345,7 @@ impl Central {
     pub fn set_limits(&mut self, limits: Vec<Limits>) {
         self.authority.set_limits(limits);
         self.set_floors();
+        self.give_quotas();
         self.tell_crossings();
     }
 
@@ -364,8 +381,13 @@ impl Central {
                 nodes.into_iter().for_each(|sc| self.send(sc, ToNode::Resync));
             }
             Event::Resync(Some(sc)) => self.send(sc, ToNode::Resync),
-            Event::Drain(sc, true) => drop(self.drained.insert(sc)),
-            Event::Drain(sc, false) => drop(self.drained.remove(&sc)),
+            Event::Drain(sc, on) => {
+                match on {
+                    true => drop(self.drained.insert(sc)),
+                    false => drop(self.drained.remove(&sc)),
+                }
+                self.quota_drained(sc, on);
+            }
             Event::Lead(epoch, until) => self.lead(now, epoch, until),
             Event::Extend(until) => self.lead_until = self.lead_until.map(|before| before.max(until)),
             Event::StepDown => self.step_down(now),
@@ -374,6 +396,7 @@ impl Central {
         }
         self.nodes_due(now);
         self.learned(now);
+        self.quotas_due(now);
         self.tell_crossings();
     }
 
@@ -385,7 +408,7 @@ impl Central {
     /// When to call [`Central::step`] at the latest.
     pub fn deadline(&self) -> Time {
         let nodes = self.nodes.values().map(|node| self.node_deadline(node)).min().unwrap_or(Time::NEVER);
-        nodes.min(self.learning.unwrap_or(Time::NEVER)).min(self.lead_until.unwrap_or(Time::NEVER))
+        nodes.min(self.quota_deadline()).min(self.learning.unwrap_or(Time::NEVER)).min(self.lead_until.unwrap_or(Time::NEVER))
     }
 
     fn received(&mut self, now: Time, link: LinkId, framed: Framed<ToCentral>) {
@@ -418,8 +441,17 @@ impl Central {
             ToCentral::SyncEnd { generation, chunks } => self.sync_end(sc, generation, chunks),
             ToCentral::Compare(digests) => self.compare(sc, &digests),
             ToCentral::Bucket { bucket, calls, asked } => self.mend(now, sc, bucket, &calls, &asked),
+            // A standby gives nothing, and is told nothing.
+            ToCentral::QuotaReport { .. } if self.lead_until.is_none() => self.counts.stale += 1,
+            ToCentral::QuotaReport { number, seen, scopes } => self.quota_report(now, sc, number, seen, &scopes),
             ToCentral::Heartbeat => self.send(sc, ToNode::Heartbeat { load: self.load }),
-            ToCentral::Goodbye => self.forget(now, sc),
+            ToCentral::Goodbye => {
+                // It says so itself: nothing is admitted on its quotas any more.
+                if let Some(node) = self.nodes.get_mut(&sc) {
+                    node.lease_over = now;
+                }
+                self.forget(now, sc);
+            }
         }
     }
 

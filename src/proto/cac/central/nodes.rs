@@ -11,6 +11,10 @@ pub(super) struct Record {
     pub contact: Contact,
     /// Whether it has told all it has since this central node began.
     pub told: bool,
+    /// The same of its quotas; and the life that has them, and up to when they may hold.
+    pub quota_told: bool,
+    pub life: u32,
+    pub lease_over: Time,
     /// One that says it is this node while this node is alive (R35).
     newcomer: Option<Newcomer>,
 }
@@ -38,6 +42,10 @@ pub(super) struct Session {
     pub features: u32,
     pub sync: Option<Sync>,
     synced: bool,
+    /// Whether the node has quotas; whether it has told of them in this session, and the last grant.
+    pub leases: bool,
+    pub reported: bool,
+    pub granted: u64,
 }
 
 /// A sync under way.
@@ -55,6 +63,7 @@ pub(super) struct Newcomer {
     pub incarnation: u32,
     pub attempt: u32,
     pub until: Time,
+    /// What it can do beyond the first minor version.
     pub features: u32,
 }
 
@@ -72,11 +81,16 @@ pub(super) struct Said {
 impl Record {
     /// A node that is expected.
     pub fn missing(now: Time) -> Record {
-        Record { contact: Contact::Lost(now, false), told: false, newcomer: None }
+        let contact = Contact::Lost(now, false);
+        Record { contact, told: false, quota_told: false, life: 0, lease_over: Time::ZERO, newcomer: None }
+    }
+
+    pub fn has_told(&self) -> bool {
+        self.told && self.quota_told
     }
 
     pub fn is_in_sync(&self) -> bool {
-        self.told && self.has_copy()
+        self.has_told() && self.has_copy()
     }
 
     /// Whether there is a session in which it has told all it had, be it to a standby.
@@ -95,7 +109,7 @@ impl Central {
                 Contact::Lost(since, _) => (Reach::Lost(*since), 0, 0),
             };
             let (calls, drained) = (self.authority.ledger().of_node(sc).count(), self.drained.contains(&sc));
-            NodeView { sc, reach, told: node.told, incarnation, session, calls, drained }
+            NodeView { sc, reach, told: node.has_told(), incarnation, session, calls, drained, lease_over: node.lease_over }
         })
     }
 
@@ -161,7 +175,11 @@ impl Central {
             features: newcomer.features,
             sync: None,
             synced: false,
+            leases: newcomer.features & self.settings.features & features::QUOTAS != 0,
+            reported: false,
+            granted: 0,
         };
+        let leases = session.leases;
         let before = std::mem::replace(&mut node.contact, Contact::Up(session));
         if let Contact::Up(old) = before
             && old.link != newcomer.link
@@ -170,9 +188,10 @@ impl Central {
             self.actions.push_back(Action::Close(old.link));
         }
         self.note(Note::Joined(sc));
+        self.quota_session(now, sc, newcomer.incarnation, leases);
         let (credit, cluster) = (self.settings.credit, self.settings.cluster);
-        let leads = self.leads();
-        self.send(sc, ToNode::Welcome { attempt: newcomer.attempt, credit, leads, features: features::COPY, cluster });
+        let (leads, features) = (self.leads(), self.settings.features);
+        self.send(sc, ToNode::Welcome { attempt: newcomer.attempt, credit, leads, features, cluster });
     }
 
     fn refuse(&mut self, sc: ScId, newcomer: &Newcomer, why: Refusal) {
@@ -197,6 +216,7 @@ impl Central {
         let Some(node) = self.nodes.get_mut(&sc) else { return };
         node.contact = Contact::Lost(now, false);
         self.note(Note::Orphaned(sc));
+        self.quota_lost(sc);
         if let Some(newcomer) = self.nodes.get_mut(&sc).and_then(|node| node.newcomer.take()) {
             self.welcome(now, sc, newcomer);
         }
@@ -209,6 +229,7 @@ impl Central {
         let newcomer = node.newcomer.take();
         self.hang_up(now, sc);
         let removed = self.authority.remove(sc, |_| true) as u32;
+        self.rest(now, sc, |_| true);
         self.drop_node(sc, removed);
         if let Some(newcomer) = newcomer {
             self.nodes.insert(sc, Record::missing(now));
@@ -252,10 +273,13 @@ impl Central {
                     let (since, done, node_told) = (*since, *done, node.told);
                     let policies = std::mem::take(&mut self.policies);
                     let removed = self.authority.remove(sc, |ccb| at_last || !Central::keeps(&policies, ccb)) as u32;
+                    self.rest(now, sc, |scope| {
+                        at_last || !policies.get(usize::from(scope.0)).is_some_and(|policy| policy.keeps_counting())
+                    });
                     self.policies = policies;
                     // Of one that has not told, nobody knows what it has.
                     let kept = !node_told && !at_last && self.policies.iter().any(|policy| policy.keeps_counting());
-                    if !kept && self.authority.ledger().of_node(sc).next().is_none() {
+                    if !kept && self.authority.ledger().of_node(sc).next().is_none() && !self.quotas_count(sc) {
                         self.drop_node(sc, removed);
                     } else if let Some(node) = self.nodes.get_mut(&sc) {
                         node.contact = Contact::Lost(since, true);
@@ -271,14 +295,15 @@ impl Central {
     /// Ends the learning when every expected node has told, or the time for it is over; keeps places for those that have not.
     pub(super) fn learned(&mut self, now: Time) {
         let missing = self.missing();
+        let nodes = self.nodes.len().max(self.settings.expected.len()) as u32;
+        self.authority.set_missing(missing, nodes);
         if let Some(until) = self.learning
             && (missing == 0 || until <= now)
         {
             self.learning = None;
             self.note(Note::Active(missing));
+            self.give_quotas();
         }
-        let nodes = self.nodes.len().max(self.settings.expected.len()) as u32;
-        self.authority.set_missing(missing, nodes);
     }
 
     pub(super) fn synced(&mut self, sc: ScId) {

@@ -5,6 +5,7 @@
 //! answer, or by the [`Policy`] of its scopes. The node owns the truth about its calls: the central node's copy can be rebuilt from it
 //! at any time, and is, whenever a session begins (R11).
 
+mod quotas;
 mod reports;
 mod requests;
 mod session;
@@ -18,6 +19,8 @@ use super::message::{Framed, Refusal, Report, Side, ToCentral, ToNode, Told, fea
 use super::policy::Policy;
 use super::scope::{ScopeId, Tree};
 use crate::proto::base::Time;
+pub use quotas::QuotaView;
+use quotas::Quotas;
 use requests::Requests;
 use session::Link;
 use std::collections::VecDeque;
@@ -53,6 +56,8 @@ pub struct Settings {
     pub centrals: u8,
     /// What this node can do beyond the first minor version: [`features`].
     pub features: u32,
+    /// Cores that have quotas, by their numbers from 0.
+    pub cores: u8,
 }
 
 impl Settings {
@@ -71,7 +76,8 @@ impl Settings {
             calls_max: 1_000_000,
             nodes: 0,
             centrals: 1,
-            features: features::COPY | features::BUSY,
+            features: features::COPY | features::QUOTAS | features::BUSY,
+            cores: 1,
         }
     }
 }
@@ -91,6 +97,10 @@ pub enum Event {
     Change(Guid, Leg, Charge),
     /// A call is charged this from now on, whatever the limits say: it was before, or needs less.
     Fact(Guid, Leg, Charge),
+    /// A call begins, which the core of its GUID admitted with places of its quotas.
+    Took(Guid, Leg, Charge),
+    /// This core goes by the change of this number of its quota.
+    Keeps(u8, ScopeId, u32),
     /// A call is over, or no longer wanted.
     End(Guid, Leg),
     /// The gateway ends, and its calls with it.
@@ -110,8 +120,14 @@ pub enum Action {
     Send(Side, Framed<ToCentral>),
     /// The decision about a call that asked to begin.
     Decided(Guid, Leg, Decision),
+    /// A call that asked to begin may, with these places of quotas: its core gets those that it did not have, on top of its quotas.
+    Lent(Guid, Leg, Charge),
     /// The decision about a change.
     Changed(Guid, Leg, Decision),
+    /// This core has this quota from now on, and says so with the number of the change. In this order with [`Action::Lease`], and never lost.
+    Quota(u8, ScopeId, u32, u32),
+    /// The quotas of all cores hold up to then.
+    Lease(Time),
     /// Operators should know.
     Note(Note),
 }
@@ -153,6 +169,8 @@ pub struct Counts {
     pub granted: u64,
     /// Calls it refused.
     pub denied: u64,
+    /// Calls admitted by its cores with quotas, which it gave.
+    pub leased: u64,
     /// Calls admitted here, without it.
     pub local: u64,
     /// Calls refused here, without it.
@@ -182,6 +200,7 @@ pub struct Node {
     /// What calls but for emergencies had in each scope when contact was lost last.
     held: Vec<Amounts>,
     requests: Requests,
+    quotas: Quotas,
     /// One for each central node, by [`Side`].
     links: Vec<Link>,
     /// The highest epoch seen, who had it, and its cluster.
@@ -198,6 +217,7 @@ impl Node {
         Node {
             held: vec![Amounts::ZERO; tree.len()],
             requests: Requests::new(settings.requests_max),
+            quotas: Quotas::new(tree.len(), settings.cores),
             links: (0..settings.centrals.max(1)).map(|_| Link::down(now, settings.reports_max)).collect(),
             highest: (0, Side(0), 0),
             counts: Counts::default(),
@@ -212,7 +232,8 @@ impl Node {
     /// The same with calls that its last life saved: they are up already (SC switchover).
     pub fn restore(&mut self, now: Time, saved: impl IntoIterator<Item = Told>) {
         for told in saved {
-            self.calls.fact(now, self.key(told.guid, told.leg), told.charge, told.admission, 0);
+            // The quotas were those of the last life.
+            self.calls.fact(now, self.key(told.guid, told.leg), told.charge.unleased(), told.admission, 0);
         }
     }
 
@@ -265,6 +286,8 @@ impl Node {
             Event::Ask(guid, leg, charge) => self.ask(now, guid, leg, charge),
             Event::Change(guid, leg, charge) => self.change(now, guid, leg, charge),
             Event::Fact(guid, leg, charge) => self.charged(now, guid, leg, charge),
+            Event::Took(guid, leg, charge) => self.took(now, guid, leg, charge),
+            Event::Keeps(core, scope, number) => self.quota_keeps(now, core, scope, number),
             Event::End(guid, leg) => self.end(now, guid, leg),
             Event::Leave => self.leave(),
             Event::Time => {}
@@ -279,12 +302,14 @@ impl Node {
 
     /// When to call [`Node::step`] at the latest.
     pub fn deadline(&self) -> Time {
-        self.links.iter().map(Link::deadline).fold(self.requests.deadline(), Time::min)
+        let own = self.requests.deadline().min(self.quotas.deadline());
+        self.links.iter().map(Link::deadline).fold(own, Time::min)
     }
 
     fn due(&mut self, now: Time) {
         self.requests_due(now);
         (0..self.links.len()).for_each(|side| self.link_due(now, side));
+        self.quotas_due(now);
     }
 
     fn key(&self, guid: Guid, leg: Leg) -> Key {
@@ -312,7 +337,7 @@ impl Node {
         if charge.class == Class::Emergency {
             return Ok(());
         }
-        for scope in charge.scopes() {
+        for scope in charge.scopes().filter(|&scope| !charge.is_leased(scope)) {
             let ceiling = match self.policies.get(usize::from(scope.0)).copied().unwrap_or_default() {
                 Policy::Open => continue,
                 Policy::HoldLast if lost => self.may_hold(scope),
@@ -320,7 +345,7 @@ impl Node {
                 Policy::HoldLast | Policy::Share | Policy::Closed => Amounts::ZERO,
             };
             let more = floor::need(charge).minus(&if has.contains(scope) { floor::need(has) } else { Amounts::ZERO });
-            let used = ordinary(&self.calls.ledger().used(scope));
+            let used = self.counted(scope, self.quotas.bound(scope));
             if let Some(amount) = used.plus(&more).first_above(&ceiling, &more) {
                 let (used, limit) = (used.get(amount), ceiling.get(amount));
                 return Err(Denial { scope, cause: Cause::Unreachable, used, limit });
@@ -337,11 +362,18 @@ impl Node {
         held.zip(&limits.each(|limit| limit), |held, limit| if limit < UNLIMITED { held } else { UNLIMITED })
     }
 
-    /// Notes what is up in each scope, at the loss of contact.
+    /// Notes what there can be in each scope, at the loss of contact: what is up, and what calls may still take of quotas.
     fn hold(&mut self) {
-        for (place, held) in self.held.iter_mut().enumerate() {
-            *held = ordinary(&self.calls.ledger().used(ScopeId(place as u16)));
-        }
+        let scopes = || (0..self.tree.len() as u16).map(ScopeId);
+        self.held = scopes().map(|scope| self.counted(scope, self.quotas.bound(scope))).collect();
+    }
+
+    /// What calls but emergencies use of a scope, those on quotas as if there were so many of them.
+    fn counted(&self, scope: ScopeId, quota: u32) -> Amounts {
+        let ledger = self.calls.ledger();
+        let (used, leased) = (ordinary(&ledger.used(scope)), ordinary(&ledger.leased(scope)));
+        let others = used.get(Amount::Calls).saturating_sub(leased.get(Amount::Calls));
+        used.with(Amount::Calls, others.saturating_add(quota).min(UNLIMITED))
     }
 
     /// Everything that is up, as it is told.

@@ -127,9 +127,14 @@ impl Node {
             let denial = Denial { scope, cause: Cause::Full, used: 0, limit: 0 };
             return self.actions.push_back(Action::Decided(guid, leg, Decision::Refused(denial)));
         }
+        self.quota_took(guid, &charge, &Charge::EMPTY);
         if charge.class == Class::Emergency {
             return self.decide_alone(now, guid, leg, charge, Admission::Emergency);
         }
+        if self.quota_lends(now, guid, leg, &charge) {
+            return;
+        }
+        self.quota_short(now, guid, &charge);
         if !self.has_leader() {
             return self.decide_alone(now, guid, leg, charge, Admission::Disconnected);
         }
@@ -146,6 +151,7 @@ impl Node {
 
     pub(super) fn change(&mut self, now: Time, guid: Guid, leg: Leg, charge: Charge) {
         let Some(told) = self.told(guid, leg) else { return self.change_void(guid, leg, &charge) };
+        self.quota_took(guid, &charge, &told.charge);
         if charge.class == Class::Emergency || told.charge == charge {
             return self.change_decided(now, guid, leg, charge, Ok(()));
         }
@@ -153,15 +159,14 @@ impl Node {
             let decision = self.alone(&charge, &told.charge, true);
             return self.change_decided(now, guid, leg, charge, decision);
         }
+        self.quota_short(now, guid, &charge);
         let waiting = Waiting { guid, leg, charge, state: State::Change, due: now + self.settings.decide_within };
         let scope = charge.scopes().next().unwrap_or(ScopeId::NONE);
         let busy = Denial { scope, cause: Cause::Full, used: 0, limit: 0 };
-        if self.requests.of_call(guid, leg).is_some() {
-            return self.actions.push_back(Action::Changed(guid, leg, Decision::Refused(busy)));
-        }
-        match self.requests.insert(waiting) {
+        let handle = if self.requests.of_call(guid, leg).is_some() { None } else { self.requests.insert(waiting) };
+        match handle {
             Some(handle) => self.ask_leader(ToCentral::Modify(Request { handle, guid, leg, charge })),
-            None => self.actions.push_back(Action::Changed(guid, leg, Decision::Refused(busy))),
+            None => self.change_refused(now, guid, leg, &charge, busy),
         }
     }
 
@@ -169,6 +174,8 @@ impl Node {
     pub(super) fn charged(&mut self, now: Time, guid: Guid, leg: Leg, charge: Charge) {
         let Some(told) = self.told(guid, leg) else { return };
         self.give_up_request(now, guid, leg);
+        self.quota_took(guid, &charge, &told.charge);
+        self.quota_freed(now, guid, &told.charge, &charge);
         self.put(now, guid, leg, charge, told.admission);
         self.report(now, Report::Fact(Told { charge, ..told }));
     }
@@ -176,7 +183,9 @@ impl Node {
     pub(super) fn end(&mut self, now: Time, guid: Guid, leg: Leg) {
         let was_asked = self.give_up_request(now, guid, leg);
         let key = self.key(guid, leg);
+        let charge = self.calls.ledger().get(&key).map_or(Charge::EMPTY, |ccb| ccb.charge);
         if self.calls.release(&key) || was_asked {
+            self.quota_freed(now, guid, &charge, &Charge::EMPTY);
             self.report(now, Report::Release(guid, leg));
         }
     }
@@ -186,8 +195,14 @@ impl Node {
         let Some(handle) = self.requests.of_call(guid, leg) else { return false };
         let waiting = self.requests.get(handle);
         self.requests.give_up(handle, now + self.settings.expire_after);
-        if let Some(Waiting { state: State::Change, charge, .. }) = waiting {
-            self.change_void(guid, leg, &charge);
+        match waiting {
+            Some(Waiting { state: State::Change, charge, .. }) => {
+                let has = self.told(guid, leg).map_or(Charge::EMPTY, |told| told.charge);
+                self.quota_freed(now, guid, &charge, &has);
+                self.change_void(guid, leg, &charge);
+            }
+            Some(Waiting { charge, .. }) => self.quota_freed(now, guid, &charge, &Charge::EMPTY),
+            None => {}
         }
         true
     }
@@ -222,6 +237,7 @@ impl Node {
             }
             (State::New, Answer::Denied(denial)) => {
                 self.counts.denied += 1;
+                self.quota_freed(now, guid, &waiting.charge, &Charge::EMPTY);
                 self.actions.push_back(Action::Decided(guid, leg, Decision::Refused(denial)));
             }
             (State::New, Answer::Learning) => self.decide_alone(now, guid, leg, waiting.charge, Admission::Learning),
@@ -233,9 +249,7 @@ impl Node {
                 self.change_applied(now, guid, leg, waiting.charge);
                 self.copy(now, guid, leg);
             }
-            (State::Change, Answer::Denied(denial)) => {
-                self.actions.push_back(Action::Changed(guid, leg, Decision::Refused(denial)));
-            }
+            (State::Change, Answer::Denied(denial)) => self.change_refused(now, guid, leg, &waiting.charge, denial),
             (State::Change, Answer::Learning | Answer::Busy) => {
                 let decision = self.alone_change(guid, leg, &waiting.charge, false);
                 self.change_decided(now, guid, leg, waiting.charge, decision);
@@ -293,6 +307,7 @@ impl Node {
             }
             Err(denial) => {
                 self.counts.refused += 1;
+                self.quota_freed(now, guid, &charge, &Charge::EMPTY);
                 self.actions.push_back(Action::Decided(guid, leg, Decision::Refused(denial)));
                 self.report(now, Report::Release(guid, leg));
             }
@@ -309,15 +324,24 @@ impl Node {
     fn change_decided(&mut self, now: Time, guid: Guid, leg: Leg, charge: Charge, decision: Result<(), Denial>) {
         match decision {
             Ok(()) => self.change_applied(now, guid, leg, charge),
-            Err(denial) => self.actions.push_back(Action::Changed(guid, leg, Decision::Refused(denial))),
+            Err(denial) => self.change_refused(now, guid, leg, &charge, denial),
         }
         if let Some(told) = self.told(guid, leg) {
             self.report(now, Report::Fact(told));
         }
     }
 
+    /// A change is refused: the call has what it had.
+    fn change_refused(&mut self, now: Time, guid: Guid, leg: Leg, charge: &Charge, denial: Denial) {
+        if let Some(told) = self.told(guid, leg) {
+            self.quota_freed(now, guid, charge, &told.charge);
+        }
+        self.actions.push_back(Action::Changed(guid, leg, Decision::Refused(denial)));
+    }
+
     fn change_applied(&mut self, now: Time, guid: Guid, leg: Leg, charge: Charge) {
         let Some(told) = self.told(guid, leg) else { return };
+        self.quota_freed(now, guid, &told.charge, &charge);
         self.put(now, guid, leg, charge, told.admission);
         self.actions.push_back(Action::Changed(guid, leg, Decision::Admitted(told.admission)));
     }

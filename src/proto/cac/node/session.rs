@@ -4,8 +4,8 @@
 //! requests. When the copy's keeper begins to lead it says so, the session goes on, and both ends compare (R42).
 
 use super::super::charge::{Guid, Key, Leg};
-use super::super::ledger::bucket_of;
-use super::super::message::{Framed, Header, LOAD_MAX, Report, Side, ToCentral, ToNode, Told, VERSION};
+use super::super::ledger::{Admission, bucket_of};
+use super::super::message::{Framed, Header, LOAD_MAX, Report, Side, ToCentral, ToNode, Told, VERSION, features};
 use super::super::policy;
 use super::reports::Reports;
 use super::{Action, Node, Note};
@@ -30,6 +30,8 @@ pub(super) struct Session {
     id: u64,
     /// Whether the other end decides about calls.
     leads: bool,
+    /// What it can do beyond the first minor version.
+    features: u32,
     /// Whether it is known to have all calls: false from the moment it begins to lead until both ends have compared.
     proved: bool,
     /// The last message sent, and heard.
@@ -50,6 +52,7 @@ pub(super) struct Session {
 struct Greeting {
     credit: u32,
     leads: bool,
+    features: u32,
     cluster: u64,
 }
 
@@ -104,6 +107,20 @@ impl Link {
     /// Whether the other end has so much to do that it is not asked.
     pub fn is_busy(&self) -> bool {
         matches!(&self.state, State::Up(session) if session.load >= LOAD_MAX)
+    }
+
+    /// Whether the other end can do this.
+    pub fn can(&self, feature: u32) -> bool {
+        matches!(&self.state, State::Up(session) if session.features & feature != 0)
+    }
+
+    /// A call as the other end understands it: of a minor version before quotas, as one that was granted.
+    fn told(&self, told: Told) -> Told {
+        if self.can(features::QUOTAS) || told.admission != Admission::Lease && told.charge == told.charge.unleased() {
+            return told;
+        }
+        let admission = if told.admission == Admission::Lease { Admission::Granted } else { told.admission };
+        Told { charge: told.charge.unleased(), admission, ..told }
     }
 
     pub fn is_in_sync(&self) -> bool {
@@ -169,6 +186,10 @@ impl Node {
     /// Tells one central node, when there is a session with it.
     pub(super) fn report_to(&mut self, now: Time, side: usize, report: Report) {
         let Some(link) = self.links.get_mut(side).filter(|link| link.has_session()) else { return };
+        let report = match report {
+            Report::Fact(told) => Report::Fact(link.told(told)),
+            release => release,
+        };
         match link.reports.push(now, report) {
             Some(number) => self.send(side, ToCentral::Report { number, report }),
             None => {
@@ -211,6 +232,7 @@ impl Node {
 
     /// The last word to every central node.
     pub(super) fn leave(&mut self) {
+        self.quotas_end();
         for side in 0..self.links.len() {
             if self.session(side).is_some() {
                 self.send(side, ToCentral::Goodbye);
@@ -223,8 +245,8 @@ impl Node {
         let Some(link) = self.links.get_mut(side) else { return };
         let attempts = link.attempts;
         match (&mut link.state, &message) {
-            (State::Hello(_), &ToNode::Welcome { attempt, credit, leads, cluster, .. }) if attempt == attempts => {
-                return self.welcomed(now, side, header, Greeting { credit, leads, cluster });
+            (State::Hello(_), &ToNode::Welcome { attempt, credit, leads, features, cluster }) if attempt == attempts => {
+                return self.welcomed(now, side, header, Greeting { credit, leads, features, cluster });
             }
             (State::Hello(_), ToNode::Refused { attempt, why }) if *attempt == attempts => {
                 link.failures = link.failures.max(6);
@@ -246,6 +268,10 @@ impl Node {
                     link.reports.acknowledged(now, number);
                 }
             }
+            ToNode::QuotaGrant { number, answers, lease, quotas } if self.leader() == Some(side) => {
+                self.quota_granted(now, number, answers, lease, &quotas);
+            }
+            ToNode::QuotaGrant { .. } => self.counts.stale += 1,
             ToNode::SyncCredit { generation, chunks } => {
                 if let Some(Session { generation: current, sync: Some(sync), .. }) = self.session(side)
                     && *current == generation
@@ -274,7 +300,7 @@ impl Node {
 
     /// A session begins (R11); one that leads in an epoch below the highest seen is none (I9).
     fn welcomed(&mut self, now: Time, side: usize, header: Header, greeting: Greeting) {
-        let Greeting { credit, leads, cluster } = greeting;
+        let Greeting { credit, leads, features, cluster } = greeting;
         if leads && !self.obey(now, side, header.epoch, cluster) {
             return;
         }
@@ -286,6 +312,7 @@ impl Node {
             epoch: header.epoch,
             id: header.session,
             leads,
+            features,
             proved: true,
             sent: 0,
             heard: header.number,
@@ -299,6 +326,10 @@ impl Node {
         });
         let side_name = Side(side as u8);
         self.note(if leads { Note::Connected(side_name, header.epoch) } else { Note::Copying(side_name) });
+        if leads {
+            // Before the calls on them.
+            self.quotas_begin(now);
+        }
         self.sync_begin(now, side, credit);
     }
 
@@ -332,6 +363,7 @@ impl Node {
         (session.epoch, session.leads, session.proved) = (epoch, true, false);
         let syncing = session.sync.is_some();
         self.note(Note::Connected(Side(side as u8), epoch));
+        self.quotas_begin(now);
         match syncing {
             // What is on its way carries the old epoch and counts for nothing.
             true => self.sync_begin(now, side, RESYNC_CREDIT),
@@ -382,8 +414,10 @@ impl Node {
             }
             let first = cursor.unwrap_or(Key { sc, ..Key::default() });
             let behind = self.calls.ledger().from(first).filter(|(key, _)| Some(**key) != cursor);
-            let told =
-                |(key, ccb): (&Key, &super::Ccb)| Told { guid: key.guid, leg: key.leg, charge: ccb.charge, admission: ccb.admission };
+            let Some(link) = self.links.get(side) else { return };
+            let told = |(key, ccb): (&Key, &super::Ccb)| {
+                link.told(Told { guid: key.guid, leg: key.leg, charge: ccb.charge, admission: ccb.admission })
+            };
             let calls: Vec<Told> = behind.take(CHUNK).map(told).collect();
             let Some(Session { sync: Some(sync), .. }) = self.session(side) else { return };
             let Some(last) = calls.last().copied() else {
@@ -421,7 +455,8 @@ impl Node {
         let is_asked = self.leader() == Some(side);
         // One look at all calls, however many parts differ.
         let mut parts: BTreeMap<u8, (Vec<Told>, Vec<(Guid, Leg)>)> = buckets.iter().map(|&bucket| (bucket, Default::default())).collect();
-        for told in self.all() {
+        let Some(link) = self.links.get(side) else { return };
+        for told in self.all().map(|told| link.told(told)) {
             if let Some((calls, _)) = parts.get_mut(&bucket_of(&self.key(told.guid, told.leg))) {
                 calls.push(told);
             }

@@ -3,9 +3,10 @@
 use super::super::charge::{Charge, Class, Direction, Guid, Leg};
 use super::super::ledger::{Admission, BUCKETS, Digest, Digests};
 use super::super::limits::{Cause, Denial};
-use super::super::message::{Answer, Handle, LOAD_MAX, Refusal, Report, Request, ToCentral, ToNode, Told};
-use super::super::scope::ScopeId;
+use super::super::message::{Answer, Handle, LOAD_MAX, Quota, QuotaUse, Refusal, Report, Request, ToCentral, ToNode, Told};
+use super::super::scope::{ScopeId, Tree};
 use super::{CALLS_MAX, Wire, WireError, append, read};
+use std::time::Duration;
 
 /// One call and what it is charged: the heart of IP_LOOKUP, ALLOCATE, MODIFY, FACT, RELEASE and of each entry of a sync.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -29,7 +30,7 @@ struct Call {
     class: u32,
     #[prost(uint32, tag = "7")]
     kbits: u32,
-    /// Who let it in: 1 the authority, 2 disconnected, 3 learning, 4 deadline, 5 emergency.
+    /// Who let it in: 1 the authority, 2 disconnected, 3 learning, 4 deadline, 5 emergency, 6 a quota (since minor version 2).
     #[prost(uint32, tag = "8")]
     admission: u32,
     /// Where a request waits.
@@ -37,6 +38,9 @@ struct Call {
     slot: u32,
     #[prost(uint32, tag = "10")]
     generation: u32,
+    /// Since minor version 2: in which of `scopes` it sits on the node's quota, a bit for each.
+    #[prost(uint32, tag = "11")]
+    leased: u32,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -99,6 +103,33 @@ struct Compare {
 struct Lead {
     #[prost(uint64, tag = "1")]
     epoch: u64,
+}
+
+/// QUOTA_REPORT and QUOTA_GRANT, since minor version 2.
+#[derive(Clone, PartialEq, prost::Message)]
+struct Quotas {
+    #[prost(uint64, tag = "1")]
+    number: u64,
+    /// The grant a report has seen, the report a grant answers.
+    #[prost(uint64, tag = "2")]
+    other: u64,
+    #[prost(uint64, tag = "3")]
+    lease_ms: u64,
+    #[prost(message, repeated, tag = "4")]
+    scopes: Vec<QuotaOf>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct QuotaOf {
+    #[prost(uint32, tag = "1")]
+    scope: u32,
+    /// Of a grant: the quota. Of a report: what there will be at most.
+    #[prost(uint32, tag = "2")]
+    calls: u32,
+    #[prost(uint32, tag = "3")]
+    live: u32,
+    #[prost(uint32, tag = "4")]
+    want: u32,
 }
 
 /// The heartbeat of a central node.
@@ -186,6 +217,8 @@ mod kind {
     pub const LEAD: u16 = 21;
     /// Of a gateway, and of a central node.
     pub const GOODBYE: u16 = 22;
+    pub const QUOTA_REPORT: u16 = 23;
+    pub const QUOTA_GRANT: u16 = 24;
 }
 
 fn one_of<T: Copy>(all: &[T], number: u32) -> Result<T, WireError> {
@@ -215,6 +248,7 @@ impl Call {
             direction: number_of(&DIRECTIONS, &charge.direction),
             class: number_of(&CLASSES, &charge.class),
             kbits: charge.kbits,
+            leased: charge.scopes().zip(0..).map(|(scope, place)| u32::from(charge.is_leased(scope)) << place).sum(),
             ..self
         }
     }
@@ -249,7 +283,8 @@ impl Call {
             }
             charge.add(scope);
         }
-        Ok(charge)
+        let leased = charge.scopes().zip(0..).filter(|(_, place)| self.leased >> place & 1 == 1);
+        Ok(leased.fold(charge, |charge, (scope, _)| charge.lease(scope)))
     }
 
     fn to_told(&self) -> Result<Told, WireError> {
@@ -268,6 +303,20 @@ fn calls(calls: &[Call]) -> Result<Vec<Told>, WireError> {
         return Err(WireError::Long);
     }
     calls.iter().map(Call::to_told).collect()
+}
+
+fn scope(number: u32) -> Result<ScopeId, WireError> {
+    u16::try_from(number).map(ScopeId).map_err(|_| WireError::Body)
+}
+
+/// The numbers and scopes of a report or a grant.
+fn quotas<T>(body: &[u8], read_scope: impl Fn(&QuotaOf, ScopeId) -> T) -> Result<(Quotas, Vec<T>), WireError> {
+    let quotas = read::<Quotas>(body)?;
+    if quotas.scopes.len() > Tree::SCOPES_MAX {
+        return Err(WireError::Long);
+    }
+    let scopes = quotas.scopes.iter().map(|of| Ok(read_scope(of, scope(of.scope)?))).collect::<Result<_, _>>()?;
+    Ok((quotas, scopes))
 }
 
 fn bucket(number: u32) -> Result<u8, WireError> {
@@ -321,6 +370,12 @@ impl Wire for ToCentral {
                 let asked = asked.iter().map(|&(guid, leg)| Call::of(guid, leg)).collect();
                 append(&Part { bucket: u32::from(*bucket), calls, asked, ..Part::default() }, out);
                 kind::BUCKET
+            }
+            ToCentral::QuotaReport { number, seen, scopes } => {
+                let of =
+                    |&QuotaUse { scope, live, bound, want }: &QuotaUse| QuotaOf { scope: u32::from(scope.0), calls: bound, live, want };
+                append(&Quotas { number: *number, other: *seen, lease_ms: 0, scopes: scopes.iter().map(of).collect() }, out);
+                kind::QUOTA_REPORT
             }
             ToCentral::Heartbeat => {
                 append(&Nothing {}, out);
@@ -380,6 +435,11 @@ impl Wire for ToCentral {
                 let asked = part.asked.iter().take(CALLS_MAX).map(Call::name).collect::<Result<_, _>>()?;
                 ToCentral::Bucket { bucket: bucket(part.bucket)?, calls: calls(&part.calls)?, asked }
             }
+            kind::QUOTA_REPORT => {
+                let of = |of: &QuotaOf, scope| QuotaUse { scope, live: of.live, bound: of.calls, want: of.want };
+                let (Quotas { number, other: seen, .. }, scopes) = quotas(body, of)?;
+                ToCentral::QuotaReport { number, seen, scopes }
+            }
             kind::HEARTBEAT => ToCentral::Heartbeat,
             kind::GOODBYE => ToCentral::Goodbye,
             other => return Err(WireError::Type(other)),
@@ -416,6 +476,12 @@ impl Wire for ToNode {
                 };
                 append(&reply, out);
                 kind::REPLY
+            }
+            ToNode::QuotaGrant { number, answers, lease, quotas } => {
+                let of = |&Quota { scope, calls }: &Quota| QuotaOf { scope: u32::from(scope.0), calls, ..QuotaOf::default() };
+                let lease_ms = lease.as_millis() as u64;
+                append(&Quotas { number: *number, other: *answers, lease_ms, scopes: quotas.iter().map(of).collect() }, out);
+                kind::QUOTA_GRANT
             }
             ToNode::ReportAck(number) => {
                 append(&Acknowledged { number: *number }, out);
@@ -464,6 +530,10 @@ impl Wire for ToNode {
                 ToNode::Refused { attempt, why: one_of(&REFUSALS, why)? }
             }
             kind::REPLY => reply(&read(body)?)?,
+            kind::QUOTA_GRANT => {
+                let (Quotas { number, other: answers, lease_ms, .. }, quotas) = quotas(body, |of, scope| Quota { scope, calls: of.calls })?;
+                ToNode::QuotaGrant { number, answers, lease: Duration::from_millis(lease_ms), quotas }
+            }
             kind::REPORT_ACK => read(body).map(|Acknowledged { number }| ToNode::ReportAck(number))?,
             kind::SYNC_CREDIT => part().map(|part| ToNode::SyncCredit { generation: part.generation, chunks: part.chunks })?,
             kind::SYNC_RESULT => part().map(|part| ToNode::SyncResult { generation: part.generation, ok: part.ok })?,

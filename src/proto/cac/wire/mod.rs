@@ -27,7 +27,7 @@ const MAGIC: u16 = 0x4754;
 /// What cannot be understood by others.
 const MAJOR: u8 = 1;
 /// What others pass over.
-const MINOR: u8 = 1;
+const MINOR: u8 = 2;
 /// Octets in front of a body.
 pub const HEADER: usize = 48;
 /// Calls in one message; more are refused.

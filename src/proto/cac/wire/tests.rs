@@ -3,10 +3,11 @@
 use super::super::charge::{Charge, Class, Direction, Guid, Leg};
 use super::super::ledger::{Admission, BUCKETS, Digest};
 use super::super::limits::{Cause, Denial};
-use super::super::message::{Answer, Handle, Refusal, Report, Request, Told};
+use super::super::message::{Answer, Handle, Quota, QuotaUse, Refusal, Report, Request, Told};
 use super::super::scope::ScopeId;
 use super::*;
 use crate::proto::base::Rng;
+use std::time::Duration;
 
 fn charge() -> Charge {
     let mut charge = Charge::new(Direction::Outbound, Class::Priority, 80);
@@ -41,6 +42,11 @@ fn all_to_central() -> Vec<ToCentral> {
         ToCentral::SyncEnd { generation: 1, chunks: 1 },
         ToCentral::Compare(digests),
         ToCentral::Bucket { bucket: 255, calls: vec![told(8)], asked: vec![(guid, leg)] },
+        ToCentral::Report {
+            number: 3,
+            report: Report::Fact(Told { charge: told(6).charge.lease(ScopeId(300)), admission: Admission::Lease, ..told(6) }),
+        },
+        ToCentral::QuotaReport { number: 9, seen: 8, scopes: vec![QuotaUse { scope: ScopeId(0), live: 1, bound: u32::MAX, want: 3 }] },
         ToCentral::Heartbeat,
         ToCentral::Goodbye,
     ]
@@ -55,6 +61,12 @@ fn all_to_node() -> Vec<ToNode> {
         reply(Answer::Granted),
         reply(Answer::Learning),
         reply(Answer::Busy),
+        ToNode::QuotaGrant {
+            number: 1,
+            answers: 0,
+            lease: Duration::from_secs(10),
+            quotas: vec![Quota { scope: ScopeId(4095), calls: 12 }],
+        },
         ToNode::ReportAck(9),
         ToNode::SyncCredit { generation: 1, chunks: 17 },
         ToNode::SyncResult { generation: 1, ok: true },
@@ -101,7 +113,7 @@ fn the_octets_of_version_one_are_read_for_ever() {
     let hex: String = bytes.iter().map(|octet| format!("{octet:02x}")).collect();
     let golden = golden.replacen("2f000000", &format!("{:02x}000000", bytes.len() - HEADER), 1);
     // But for the minor version this end says it has.
-    assert_eq!(hex, golden.replacen("54470100", "54470101", 1));
+    assert_eq!(hex, golden.replacen("54470100", "54470102", 1));
     // A hello and a welcome without what later versions say: of a gateway that keeps no copies, and of a central node that leads.
     let old = |kind: u8, body: &[u8]| {
         let mut bytes = written(&ToCentral::Heartbeat);

@@ -3,7 +3,9 @@
 //! some seconds, both ends must agree about every call (I1 to I16).
 
 mod busy;
+mod cores;
 mod pair;
+mod quotas;
 mod random;
 mod scripts;
 mod store;
@@ -14,10 +16,11 @@ use super::charge::{Charge, Class, Direction, Guid, Key, Leg, ScId};
 use super::lease;
 use super::ledger::Admission;
 use super::limits::{Amount, Limits};
-use super::message::{Answer, Framed, Side, ToCentral, ToNode, Told};
+use super::message::{Answer, Framed, Report, Side, ToCentral, ToNode, Told, features};
 use super::node::{self, Decision, Node};
 use super::policy::Policy;
-use super::scope::{Kind, Scope, ScopeId, Tree};
+use super::quota::{Giving, Lessee};
+use super::scope::{self, Scope, ScopeId, Tree};
 use super::wire;
 use crate::proto::base::{Rng, Time};
 use std::collections::BTreeMap;
@@ -41,6 +44,9 @@ enum Packet {
     /// From a life of a central node to the store, and back.
     ToStore(usize, u64, lease::Action),
     FromStore(usize, u64, lease::Event),
+    /// From the node of a gateway's life to one of its cores, and back.
+    ToCore(usize, u32, node::Action),
+    FromCore(usize, u32, node::Event),
     NewCall(usize),
     EndCall(usize, u32, Guid, Leg),
 }
@@ -64,6 +70,15 @@ struct Gateway {
     paused: bool,
     asked: BTreeMap<(Guid, Leg), Time>,
     calls: u64,
+    cores: Vec<cores::Core>,
+    /// What waits in the rings while the gateway stands still.
+    rings: std::collections::VecDeque<Packet>,
+    /// Only its node stands still, not its cores.
+    node_paused: bool,
+    /// It is of the version before quotas.
+    is_old: bool,
+    /// As the central node knows it: its quotas hold no longer.
+    lease_over: Time,
 }
 
 /// One central node.
@@ -76,6 +91,19 @@ struct Office {
     paused: bool,
     /// Whether it cannot reach the store.
     apart: bool,
+}
+
+/// What gateways are like, and how limits are given to them.
+#[derive(Clone, Copy)]
+struct Kind {
+    /// So many of the gateways speak the first minor version.
+    old: usize,
+    giving: Giving,
+}
+
+impl Kind {
+    const PLAIN: Kind = Kind { old: 0, giving: Giving::Never };
+    const QUOTAS: Kind = Kind { old: 0, giving: Giving::Auto };
 }
 
 struct World {
@@ -105,8 +133,9 @@ struct World {
     strict: bool,
     /// The names of the clusters that the central nodes are of.
     clusters: [u64; 2],
-    /// So many of the gateways speak the first minor version.
-    old: usize,
+    kind: Kind,
+    /// The central node that is of the version before quotas.
+    old_office: Option<usize>,
     notes: Vec<central::Note>,
     decided: BTreeMap<&'static str, u64>,
 }
@@ -124,15 +153,15 @@ impl World {
 
     /// The same with so many central nodes.
     fn of(seed: u64, count: usize, centrals: usize, limit: u32, policy: Policy, compares: bool) -> World {
-        World::mixed(seed, 0, (count, centrals), limit, policy, compares)
+        World::kind(seed, Kind::PLAIN, (count, centrals), limit, policy, compares)
     }
 
-    /// The same with so many gateways of the first minor version among them.
-    fn mixed(seed: u64, old: usize, (count, centrals): (usize, usize), limit: u32, policy: Policy, compares: bool) -> World {
+    /// The same with other gateways, or quotas.
+    fn kind(seed: u64, kind: Kind, (count, centrals): (usize, usize), limit: u32, policy: Policy, compares: bool) -> World {
         let scopes = vec![
-            Scope::new(Kind::Pool, "carrier"),
-            Scope::new(Kind::TrunkGroup, "north").under(POOL),
-            Scope::new(Kind::TrunkGroup, "south").under(POOL),
+            Scope::new(scope::Kind::Pool, "carrier"),
+            Scope::new(scope::Kind::TrunkGroup, "north").under(POOL),
+            Scope::new(scope::Kind::TrunkGroup, "south").under(POOL),
         ];
         let gateway = || Gateway {
             node: None,
@@ -143,6 +172,11 @@ impl World {
             paused: false,
             asked: BTreeMap::new(),
             calls: 0,
+            cores: Vec::new(),
+            rings: std::collections::VecDeque::new(),
+            node_paused: false,
+            is_old: false,
+            lease_over: Time::ZERO,
         };
         let mut world = World {
             seed,
@@ -165,8 +199,9 @@ impl World {
             emergencies: 0,
             compares,
             clusters: [7; 2],
-            old,
+            kind,
             strict: policy == Policy::HoldLast || policy == Policy::Closed,
+            old_office: None,
             notes: Vec::new(),
             decided: BTreeMap::new(),
         };
@@ -204,8 +239,12 @@ impl World {
         let is_pair = self.offices.len() > 1;
         self.epoch += 1;
         let expected = (0..self.gateways.len()).map(World::sc).collect();
-        let settings = central::Settings::new(if is_pair { 0 } else { self.epoch }, expected);
-        let settings = central::Settings { cluster: self.clusters[side], ..settings };
+        let mut settings = central::Settings::new(if is_pair { 0 } else { self.epoch }, expected);
+        settings.cluster = self.clusters[side];
+        settings.giving = vec![self.kind.giving; self.tree.len()];
+        if self.old_office == Some(side) {
+            settings.features = features::COPY;
+        }
         let policies = vec![self.policy; self.tree.len()];
         let machine = Central::new(self.now, settings, self.tree.clone(), self.limits.clone(), policies);
         let office = &mut self.offices[side];
@@ -233,8 +272,11 @@ impl World {
         settings.nodes = self.gateways.len() as u32;
         settings.centrals = self.offices.len() as u8;
         settings.reports_max = REPORTS_MAX;
-        if place < self.old {
+        settings.cores = cores::COUNT;
+        if place < self.kind.old {
             settings.features = 0;
+        } else if self.gateways[place].is_old {
+            settings.features = features::COPY;
         }
         if !self.compares {
             settings.compare_every = Duration::from_secs(86_400);
@@ -242,6 +284,7 @@ impl World {
         let policies = vec![self.policy; self.tree.len()];
         let mut node = Node::new(self.now, settings, self.tree.clone(), self.limits.clone(), policies);
         node.restore(self.now, saved.iter().copied());
+        self.gateways[place].cores = cores::Core::all(self.tree.len(), &saved);
         self.gateways[place].node = Some(node);
         let ending = if self.calls_every.is_some() { saved } else { Vec::new() };
         for told in ending {
@@ -255,6 +298,8 @@ impl World {
     fn kill(&mut self, place: usize) -> Vec<Told> {
         self.unlink_all(place);
         self.gateways[place].asked.clear();
+        self.gateways[place].cores.clear();
+        self.gateways[place].rings.clear();
         self.gateways[place].node.take().map_or(Vec::new(), |node| World::told(&node))
     }
 
@@ -286,9 +331,10 @@ impl World {
     /// A message, as the weather is, by way of its octets.
     fn mail(&mut self, place: usize, side: usize, packet: Packet) {
         let mut octets = Vec::new();
-        let packet = if place < self.old { versions::aged(packet) } else { packet };
+        let packet = if place < self.kind.old { versions::aged(packet) } else { packet };
         let packet = match packet {
             Packet::ToCentral(place, side, link, framed) => {
+                assert!(self.old_office != Some(side) || !cores::is_new(&framed.message), "it cannot read {:?}", framed.message);
                 wire::put_to_central(&framed, &mut octets);
                 Packet::ToCentral(place, side, link, wire::get_to_central(&octets).expect("what was written"))
             }
@@ -314,7 +360,7 @@ impl World {
         let end = self.now + time;
         loop {
             let packet = self.packets.first_key_value().map_or(Time::NEVER, |(&(at, _), _)| at);
-            let nodes = self.gateways.iter().filter(|gateway| !gateway.paused).filter_map(|gateway| gateway.node.as_ref());
+            let nodes = self.gateways.iter().filter(|gateway| !gateway.is_still()).filter_map(|gateway| gateway.node.as_ref());
             let offices = self.offices.iter().filter(|office| !office.paused).map(Office::deadline);
             let deadline = nodes.map(Node::deadline).chain(offices).min().unwrap_or(Time::NEVER);
             let next = packet.min(deadline);
@@ -323,6 +369,7 @@ impl World {
                 return;
             }
             self.now = self.now.max(next);
+            (0..self.gateways.len()).for_each(|place| self.drain_rings(place));
             if packet <= deadline {
                 let (_, packet) = self.packets.pop_first().expect("a packet");
                 self.deliver(packet);
@@ -345,7 +392,7 @@ impl World {
                 (false, false) => self.step_central(side, central::Event::Received(link, framed)),
             },
             Packet::ToNode(place, side, link, framed) => {
-                if self.gateways[place].paused {
+                if self.gateways[place].is_still() {
                     return self.push(Duration::from_millis(50), Packet::ToNode(place, side, link, framed));
                 }
                 if self.gateways[place].links[side] == Some(link) && !self.is_cut(place, side) {
@@ -367,7 +414,7 @@ impl World {
                 self.step_node(place, node::Event::LinkUp(name));
             }
             Packet::Closed(place, side, link) => {
-                if self.offices[side].paused || self.gateways[place].paused {
+                if self.offices[side].paused || self.gateways[place].is_still() {
                     return self.push(Duration::from_millis(50), Packet::Closed(place, side, link));
                 }
                 self.step_central(side, central::Event::LinkDown(link));
@@ -378,14 +425,17 @@ impl World {
             }
             Packet::ToStore(side, life, action) => self.at_store(side, life, action),
             Packet::FromStore(side, life, event) => self.store_answers(side, life, event),
+            Packet::ToCore(place, ..) | Packet::FromCore(place, ..) => {
+                self.gateways[place].rings.push_back(packet);
+                self.drain_rings(place);
+            }
             Packet::NewCall(place) => self.new_call(place),
             Packet::EndCall(place, incarnation, guid, leg) => {
                 if self.gateways[place].paused {
                     return self.push(Duration::from_millis(50), Packet::EndCall(place, incarnation, guid, leg));
                 }
                 if self.gateways[place].incarnation == incarnation {
-                    self.gateways[place].asked.remove(&(guid, leg));
-                    self.step_node(place, node::Event::End(guid, leg));
+                    self.end_call(place, guid, leg);
                 }
             }
         }
@@ -412,28 +462,32 @@ impl World {
         let ends = self.rng.duration(Duration::from_millis(1), self.calls_last * 2);
         self.push(ends, Packet::EndCall(place, self.gateways[place].incarnation, guid, leg));
         if self.rng.chance(200_000) {
-            self.step_node(place, node::Event::Change(guid, leg, charge.with_kbits(64)));
+            self.change(place, guid, leg, charge.with_kbits(64), true);
         }
         // A change that was granted and not made, or needs less: told, not asked for.
         if self.rng.chance(100_000) {
-            self.step_node(place, node::Event::Fact(guid, leg, charge.with_kbits(40)));
+            self.change(place, guid, leg, charge.with_kbits(40), false);
         }
     }
 
     fn guid(&mut self, place: usize) -> Guid {
         let gateway = &mut self.gateways[place];
         gateway.calls += 1;
-        Guid { sc: World::sc(place).0, incarnation: gateway.incarnation, number: gateway.calls }
+        let number = cores::number(gateway.calls);
+        Guid { sc: World::sc(place).0, incarnation: gateway.incarnation, number }
     }
 
     fn ask(&mut self, place: usize, guid: Guid, leg: Leg, charge: Charge) {
+        if self.kind.giving != Giving::Never {
+            return self.ask_core(place, guid, leg, charge);
+        }
         self.gateways[place].asked.insert((guid, leg), self.now);
         self.step_node(place, node::Event::Ask(guid, leg, charge));
     }
 
     fn step_node(&mut self, place: usize, event: node::Event) {
         let now = self.now;
-        if self.gateways[place].paused {
+        if self.gateways[place].is_still() {
             return;
         }
         let Some(node) = self.gateways[place].node.as_mut() else { return };
@@ -464,8 +518,19 @@ impl World {
                         Decision::Refused(_) => "refused",
                     };
                     *self.decided.entry(what).or_default() += 1;
+                    self.tell_core(place, action);
                 }
-                node::Action::Changed(..) => *self.decided.entry("changed").or_default() += 1,
+                node::Action::Lent(guid, leg, _) => {
+                    let asked = self.gateways[place].asked.remove(&(guid, leg));
+                    assert!(asked.is_some(), "seed {}: decided twice: {guid} {leg:?}", self.seed);
+                    *self.decided.entry("leased").or_default() += 1;
+                    self.tell_core(place, action);
+                }
+                node::Action::Changed(..) => {
+                    *self.decided.entry("changed").or_default() += 1;
+                    self.tell_core(place, action);
+                }
+                node::Action::Quota(..) | node::Action::Lease(_) => self.tell_core(place, action),
                 node::Action::Note(_) => {}
             }
         }
@@ -491,8 +556,18 @@ impl World {
     fn step_machine(&mut self, side: usize, event: central::Event) {
         let now = self.now;
         let Some(central) = self.offices[side].machine.as_mut() else { return };
-        let before = central.authority().ledger().len();
+        let (before, promised) = (central.authority().ledger().len(), central.promised(POOL));
+        let reports = match &event {
+            central::Event::Received(_, Framed { header, message: ToCentral::QuotaReport { .. } }) => Some(header.sc),
+            _ => None,
+        };
         central.step(now, event);
+        self.check_given(side, promised);
+        let Some(central) = self.offices[side].machine.as_mut() else { return };
+        if let Some(sc) = reports.filter(|_| central.leads()) {
+            self.note_lease(sc);
+        }
+        let Some(central) = self.offices[side].machine.as_mut() else { return };
         let grew = central.authority().ledger().len() > before;
         while let Some(action) = self.offices[side].machine.as_mut().and_then(Central::poll) {
             match action {
@@ -535,7 +610,9 @@ impl World {
     /// Normal calls that are up in all gateways.
     fn live(&self) -> u32 {
         let nodes = self.gateways.iter().filter_map(|gateway| gateway.node.as_ref());
-        nodes.map(|node| node.calls().ledger().used(POOL).get(Amount::Normal)).sum()
+        let known: u32 = nodes.map(|node| node.calls().ledger().used(POOL).get(Amount::Normal)).sum();
+        let cores = self.gateways.iter().flat_map(|gateway| &gateway.cores);
+        known.max(cores.map(cores::Core::normal).sum())
     }
 
     fn all_in_sync(&self) -> bool {
@@ -552,13 +629,14 @@ impl World {
             assert!(!audited || node.calls().ledger().audit(), "seed {seed}: I7 at a node");
             let (requests, reports) = node.queued();
             assert!(requests <= 16_384 && reports <= REPORTS_MAX, "seed {seed}: I14");
-            for (call, &asked) in gateway.asked.iter().filter(|_| !gateway.paused) {
+            for (call, &asked) in gateway.asked.iter().filter(|_| !gateway.is_still()) {
                 assert!(self.now.since(asked) <= Duration::from_millis(250), "seed {seed}: I10: {call:?} waits");
             }
         }
         for central in self.offices.iter().filter_map(|office| office.machine.as_ref()) {
             assert!(!audited || central.authority().ledger().audit(), "seed {seed}: I7 at the central node");
         }
+        self.check_quotas();
         if self.strict {
             assert!(self.live() <= self.limits[0].calls, "seed {seed}: I4: {} calls are up", self.live());
         }
@@ -579,6 +657,7 @@ impl World {
             self.gateways[place].cut = false;
             self.gateways[place].apart = [false; 2];
             self.gateways[place].paused = false;
+            self.gateways[place].node_paused = false;
             if self.gateways[place].node.is_none() {
                 self.start(place, Vec::new());
             }
@@ -590,15 +669,17 @@ impl World {
 
     /// Both ends have the same calls; of a pair the standby too.
     fn compare(&self) {
-        let centrals = self.offices.iter().filter_map(|office| office.machine.as_ref());
-        centrals.for_each(|central| self.compare_with(central));
+        (0..self.offices.len()).for_each(|side| self.compare_with(side));
     }
 
-    fn compare_with(&self, central: &Central) {
+    fn compare_with(&self, side: usize) {
+        let Some(central) = &self.offices[side].machine else { return };
+        // One of the version before quotas knows of none.
+        let known = |charge: Charge| if self.old_office == Some(side) { charge.unleased() } else { charge };
         let there: BTreeMap<Key, Charge> = central.authority().ledger().iter().map(|(key, ccb)| (*key, ccb.charge)).collect();
         let nodes = self.gateways.iter().filter_map(|gateway| gateway.node.as_ref());
         let here: BTreeMap<Key, Charge> =
-            nodes.flat_map(|node| node.calls().ledger().iter()).map(|(key, ccb)| (*key, ccb.charge)).collect();
+            nodes.flat_map(|node| node.calls().ledger().iter()).map(|(key, ccb)| (*key, known(ccb.charge))).collect();
         let leaked: Vec<_> = there.iter().filter(|(key, charge)| here.get(key) != Some(charge)).collect();
         let lacking: Vec<_> = here.keys().filter(|key| !there.contains_key(key)).collect();
         assert!(leaked.is_empty() && lacking.is_empty(), "seed {}: I1: {leaked:?} {lacking:?}", self.seed);

@@ -22,6 +22,8 @@ enum Fault {
     /// It has too much to do.
     CentralBusy,
     Lowered,
+    /// The node of a gateway stands still, and its cores do not.
+    NodeStill(u64),
     /// Of a pair, from here on.
     LeaderPause(u64),
     BothRestart,
@@ -55,6 +57,10 @@ const FAULTS: &[Fault] = &[
     Fault::CentralBusy,
     Fault::Lowered,
 ];
+
+/// What can go wrong with a pair too.
+/// What is another matter where gateways have quotas.
+const QUOTA_FAULTS: &[Fault] = &[Fault::NodeStill(2_000), Fault::NodeStill(15_000), Fault::Cut(15_000), Fault::CutAll(20_000)];
 
 /// What can go wrong with a pair too.
 const PAIR_FAULTS: &[Fault] = &[
@@ -146,6 +152,12 @@ impl World {
                 // Whatever waited is decided when it goes on, before anything else.
                 self.step_node(place, node::Event::Time);
             }
+            Fault::NodeStill(millis) => {
+                self.gateways[place].node_paused = true;
+                self.wait(millis);
+                self.gateways[place].node_paused = false;
+                self.step_node(place, node::Event::Time);
+            }
             Fault::CentralRestart => self.restart_leader(200),
             Fault::CentralRestartInSync => {
                 self.restart_leader(0);
@@ -209,13 +221,13 @@ fn run(seed: u64, policy: Policy, faults: &[Fault]) -> World {
 
 /// The same with so many central nodes.
 fn run_with(seed: u64, centrals: usize, policy: Policy, faults: &[Fault]) -> World {
-    run_mixed(seed, 0, centrals, policy, faults)
+    run_kind(seed, Kind::PLAIN, centrals, policy, faults)
 }
 
-/// The same with so many gateways of the first minor version.
-fn run_mixed(seed: u64, old: usize, centrals: usize, policy: Policy, faults: &[Fault]) -> World {
+/// The same with other gateways, or quotas.
+fn run_kind(seed: u64, kind: Kind, centrals: usize, policy: Policy, faults: &[Fault]) -> World {
     let compares = seed.is_multiple_of(4);
-    let mut world = World::mixed(seed, old, (3, centrals), 30, policy, compares);
+    let mut world = World::kind(seed, kind, (3, centrals), 30, policy, compares);
     world.emergencies = if seed.is_multiple_of(3) { 50_000 } else { 0 };
     // Two faults at once may let a cut-off node replace calls that a central node without memory does not know of.
     world.strict &= faults.len() == 1;
@@ -263,7 +275,7 @@ fn gateways_of_two_versions_count_together() {
     for seed in 1..=seeds().div_ceil(2) {
         let mut rng = Rng::new(seed);
         let fault = FAULTS[rng.below(FAULTS.len() as u64) as usize];
-        run_mixed(seed, 1 + seed as usize % 3, 1, Policy::ALL[seed as usize % 4], &[fault]);
+        run_kind(seed, Kind { old: 1 + seed as usize % 3, ..Kind::PLAIN }, 1, Policy::ALL[seed as usize % 4], &[fault]);
     }
 }
 
@@ -284,6 +296,40 @@ fn a_pair_leaks_nothing_and_never_has_two_masters() {
         let mut fault = || PAIR_FAULTS[rng.below(PAIR_FAULTS.len() as u64) as usize];
         let faults = [fault(), fault()];
         run_with(seed, 2, Policy::ALL[seed as usize % 4], &faults);
+    }
+}
+
+/// I1 to I17 with quotas: none is passed, and no place is given twice, whatever happens; everything is counted in the end.
+#[test]
+fn with_quotas_any_fault_leaks_nothing_and_passes_no_limit() {
+    for (place, &fault) in FAULTS.iter().chain(QUOTA_FAULTS).enumerate() {
+        for round in 0..seeds().div_ceil(40) {
+            for policy in [Policy::ALL[place % 4], Policy::HoldLast] {
+                let seed = round * 1_000 + 4 * place as u64 + policy as u64;
+                let world = run_kind(seed, Kind::QUOTAS, 1, policy, &[fault]);
+                assert!(world.decided.get("leased").is_some_and(|&leased| leased > 30), "{policy:?} {fault:?}: {:?}", world.decided);
+            }
+        }
+    }
+    for seed in 1..=seeds() / 4 {
+        let mut rng = Rng::new(seed);
+        let faults: Vec<Fault> = FAULTS.iter().chain(QUOTA_FAULTS).copied().collect();
+        let mut fault = || faults[rng.below(faults.len() as u64) as usize];
+        let faults = [fault(), fault()];
+        run_kind(seed, Kind::QUOTAS, 1, Policy::ALL[seed as usize % 4], &faults);
+    }
+}
+
+/// The same with a pair of central nodes, I9 with it.
+#[test]
+fn with_quotas_a_pair_leaks_nothing_and_passes_no_limit() {
+    for (place, &fault) in PAIR_FAULTS.iter().enumerate() {
+        for round in 0..seeds().div_ceil(40) {
+            let policy = Policy::Closed;
+            let seed = round * 1_000 + 4 * place as u64 + policy as u64;
+            let world = run_kind(seed, Kind::QUOTAS, 2, policy, &[fault]);
+            assert!(world.decided.get("leased").is_some_and(|&leased| leased > 30), "{policy:?} {fault:?}: {:?}", world.decided);
+        }
     }
 }
 

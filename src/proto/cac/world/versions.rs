@@ -28,7 +28,7 @@ pub(super) fn aged(packet: Packet) -> Packet {
 /// "Busy" is "learning" to one that does not know the word: its rule of being alone decides at once too.
 #[test]
 fn an_old_gateway_is_told_in_its_words_that_the_central_node_is_busy() {
-    let mut world = World::mixed(1, 1, (2, 1), 10, Policy::Open, true);
+    let mut world = World::kind(1, Kind { old: 1, ..Kind::PLAIN }, (2, 1), 10, Policy::Open, true);
     world.central_mut().set_load(LOAD_MAX);
     let charge = world.tree.charge(ScopeId(1), None, Charge::new(Direction::Inbound, Class::Normal, 80));
     for place in 0..2 {

@@ -6,6 +6,7 @@ mod limits;
 mod long;
 mod pair;
 mod played;
+mod quotas;
 mod switch;
 
 use super::agent::Agent;
@@ -18,8 +19,13 @@ use std::process::Command;
 /// The port of central nodes.
 const PORT: u16 = 2428;
 
-/// What is counted: a pool of all, and a trunk group at every gateway.
+/// What is counted, call by call: a pool of all, and a trunk group at every gateway.
 fn scopes(calls: u32, more: &str) -> String {
+    scopes_by(calls, &format!("{more}, quota = \"never\""))
+}
+
+/// The same as the central node gives it out.
+fn scopes_by(calls: u32, more: &str) -> String {
     let pool = format!("{{ kind = \"pool\", name = \"carrier\", calls = {calls}{more} }}");
     let north = format!("{{ kind = \"trunk-group\", name = \"north\", pool = \"carrier\", members = [\"ds/ds3-1/*\"]{more} }}");
     format!("[{pool}, {north}]")
