@@ -9,11 +9,11 @@
 #[allow(dead_code, reason = "the tests ask more of an outcome")]
 mod model;
 
-use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
 use model::{Arrivals, Outcome, Scenario, Second, run};
+use tollgate::load::plot::{self, Panel};
 use tollgate::proto::overload::Levels;
 
 /// A scenario, its file, and what could be admitted a second at best.
@@ -81,20 +81,6 @@ fn check(case: &Case, outcome: &Outcome) {
     assert!(*file == "bursts" || outcome.p99 <= 2 * Levels::default().enter, "{file}: p99 {:?}", outcome.p99);
 }
 
-/// A panel of a picture: its height, the greatest value, what is drawn.
-fn panel(svg: &mut String, top: f64, title: &str, lines: &[(&str, Vec<f64>)]) {
-    const HEIGHT: f64 = 110.0;
-    let most = lines.iter().flat_map(|(_, values)| values).copied().fold(1.0, f64::max);
-    let _ = write!(svg, "<text x='50' y='{}'>{title}</text><text x='4' y='{}'>{most:.0}</text>", top - 4.0, top + 10.0);
-    let _ = write!(svg, "<path d='M50 {top}V{0}H690' stroke='#999' fill='none'/>", top + HEIGHT);
-    for (colour, values) in lines {
-        let step = 640.0 / values.len().max(2) as f64;
-        let points =
-            values.iter().enumerate().map(|(n, value)| format!("{:.0},{:.1}", 50.0 + step * n as f64, top + HEIGHT * (1.0 - value / most)));
-        let _ = write!(svg, "<polyline points='{}' stroke='{colour}' fill='none'/>", points.collect::<Vec<_>>().join(" "));
-    }
-}
-
 fn picture(case: &Case, outcome: &Outcome) -> String {
     let Scenario { name, capacity, cores, .. } = &case.scenario;
     let series = |of: &dyn Fn(&Second) -> f64| outcome.seconds.iter().map(of).collect::<Vec<f64>>();
@@ -102,14 +88,14 @@ fn picture(case: &Case, outcome: &Outcome) -> String {
     let offered = series(&|second| f64::from(second.offered));
     // What is offered beyond three times the capacity says nothing more.
     let shown = offered.iter().zip(&able).map(|(offered, able)| offered.min(3.0 * able)).collect();
-    let mut svg = String::from("<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 700 470' font-family='sans-serif' font-size='11'>");
-    let _ = write!(svg, "<text x='50' y='14' font-size='13'>{name}, {} s</text>", outcome.seconds.len());
     let admitted = series(&|second| f64::from(second.admitted));
-    let calls = [("#bbb", shown), ("#3a3", able), ("#06c", admitted)];
-    panel(&mut svg, 40.0, "calls a second: offered (grey, cut at 3 times), possible (green), admitted (blue)", &calls);
-    panel(&mut svg, 190.0, "notifications a second", &[("#c60", series(&|second| f64::from(second.notified)))]);
-    panel(&mut svg, 340.0, "p99 of set-up in ms", &[("#a0a", series(&|second| 1e3 * quantile(&second.times, 0.99).as_secs_f64()))]);
-    svg + "</svg>\n"
+    let calls = vec![("#bbb", shown), ("#3a3", able), ("#06c", admitted)];
+    let panels = [
+        Panel { title: "calls a second: offered (grey, cut at 3 times), possible (green), admitted (blue)", lines: calls },
+        Panel { title: "notifications a second", lines: vec![("#c60", series(&|second| f64::from(second.notified)))] },
+        Panel { title: "p99 of set-up in ms", lines: vec![("#a0a", series(&|second| 1e3 * quantile(&second.times, 0.99).as_secs_f64()))] },
+    ];
+    plot::picture(&format!("{name}, {} s", outcome.seconds.len()), &panels)
 }
 
 fn quantile(times: &[Duration], share: f64) -> Duration {
@@ -145,6 +131,26 @@ done). Settled: the second from which on any five in a row admit 0.95 of what co
 |---|---|---|---|---|---|---|
 ";
 
+/// What follows the table.
+const TAIL: &str = "
+## The same for real
+
+`tollgate load --plot FILE` draws a run against a real gateway second by second: what was asked for, sent and set up, notifications, set-up times. A
+gateway of 200 calls a second and core to exceed, and each scenario:
+
+```
+tollgate run --config h248.toml    # as tuning/profiles/h248.toml, with T1s 1 to 8 for north and cards.sim.open_cost = \"5ms\"
+load=\"tollgate load --protocol h248 --scenario call --endpoints ds/ds1-[1-8]/[1-24] --throttle --duration 70\"
+$load --rate 400 --plot step-2.svg
+$load --rate 2000 --plot step-10.svg
+$load --rate 400 --arrivals poisson --plot poisson.svg
+$load --rate 400 --loss 0.01 --plot loss.svg
+$load --rate 400 --hold 0 --hold-max 1500 --plot mixed-holds.svg
+```
+
+On a machine that does other things too the pictures show those: a core that loses its CPU for 50 ms has made its callers wait as long.
+";
+
 fn main() {
     let mut cases = matrix();
     let writes = std::env::args().any(|word| word == "--write");
@@ -162,6 +168,7 @@ fn main() {
             std::fs::write(folder.join(case.file).with_extension("svg"), picture(case, &outcome)).expect("a picture");
         }
     }
+    table += TAIL;
     print!("{table}");
     if writes {
         std::fs::write(folder.join("README.md"), table).expect("the table");

@@ -373,7 +373,7 @@ struct GatewayMemory {
 fn gateways(config: &Config, core: &CorePlan) -> Vec<GatewayMemory> {
     let each = config.h248.iter().enumerate().filter_map(|(place, gateway)| {
         let own = core.lines.iter().filter(|line| line.gateway.map(usize::from) == Some(place));
-        let endpoints: u32 = own.map(|line| u32::from(line.endpoints)).sum();
+        let endpoints: u32 = own.map(|line| line.endpoints).sum();
         let connections = endpoints.saturating_mul(config.limits.connections_per_endpoint.into());
         let streams = if gateway.transport == Bearer::Tcp {
             STREAMS_EACH * (STREAM_OUTPUT + config.transport.receive_frame_bytes as usize)

@@ -4,7 +4,7 @@
 //! receives, starts what is due, sends, and spins while answers are expected soon.
 //!
 //! * [`pace`]: open and closed loop. * [`sender`]: runs of datagrams, losses on purpose. * [`mod@line`]: by the kernel or past it.
-//! * [`socket`]: system calls. * [`report`]: figures. * [`voice`]: calls that carry a voice. * [`far_end`]: T1s in pseudowires from the other side.
+//! * [`socket`]: system calls. * [`report`]: figures. * [`plot`]: pictures. * [`voice`]: calls that carry a voice. * [`far_end`]: T1s in pseudowires from the other side.
 //! * [`mod@cluster`]: gateways of a cluster that ask its central node.
 
 pub mod clock;
@@ -14,6 +14,7 @@ pub mod line;
 mod outcomes;
 pub mod pace;
 mod player;
+pub mod plot;
 pub mod report;
 mod run;
 pub mod sender;
@@ -22,6 +23,7 @@ pub mod voice;
 
 use std::io::Write;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -122,6 +124,12 @@ pub struct Args {
     /// embedded, one-configuration, load-control, alternates.
     #[arg(long = "break", value_name = "RULE[,RULE]", value_delimiter = ',', value_parser = rule)]
     pub broken: Vec<Rule>,
+    /// With --protocol h248: calls are held between --hold and so many milliseconds, at random.
+    #[arg(long, value_name = "MS")]
+    pub hold_max: Option<u64>,
+    /// Write a picture (SVG) of the run, second by second: calls asked for, sent and set up, notifications of overload, set-up times.
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
     /// Print one JSON object instead of the table.
     #[arg(long)]
     pub json: bool,
@@ -316,6 +324,11 @@ impl Args {
         if hold > DURATION_MAX {
             bail!("--hold {}: must be at most {} ms", self.hold, DURATION_MAX.as_millis());
         }
+        if let Some(most) = self.hold_max
+            && (self.protocol != Protocol::H248 || most < self.hold || Duration::from_millis(most) > DURATION_MAX)
+        {
+            bail!("--hold-max {most}: only with --protocol h248, at least --hold and at most {} ms", DURATION_MAX.as_millis());
+        }
         let kind = match (self.rate, self.window) {
             (Some(rate), None) if rate > 0.0 && rate <= 1e8 => Loop::Rate(rate),
             (None, Some(window)) if window > 0 => Loop::Window(window),
@@ -409,7 +422,8 @@ impl Args {
         };
         let channels = names.into_iter().map(|name| name.replace('-', "_")).collect();
         let throttle = self.throttle.then(|| self.throttle_parameters()).transpose()?;
-        Ok(controller::Settings { gateway, message_id, channels, hold, verify: self.verify, throttle })
+        let hold_max = self.hold_max.map_or(hold, Duration::from_millis);
+        Ok(controller::Settings { gateway, message_id, channels, hold, hold_max, verify: self.verify, throttle })
     }
 
     fn throttle_parameters(&self) -> anyhow::Result<Parameters> {
@@ -464,6 +478,10 @@ pub fn run(args: Args, far: Arc<dyn FarEnds>) -> anyhow::Result<ExitCode> {
         }
     };
     let (recorder, facts) = run::run(&args, &plan, far)?;
+    if let Some(file) = &args.plot {
+        let picture = plot::run(&title(&args), recorder.seconds());
+        std::fs::write(file, picture).with_context(|| format!("--plot {}: cannot be written", file.display()))?;
+    }
     let report = if args.json { format!("{}\n", report::json(&recorder, &facts)) } else { report::table(&recorder, &facts) };
     match std::io::stdout().lock().write_all(report.as_bytes()) {
         // Whoever reads may have seen enough (`| head`).
@@ -471,6 +489,18 @@ pub fn run(args: Args, far: Arc<dyn FarEnds>) -> anyhow::Result<ExitCode> {
         _ => {}
     }
     Ok(if recorder.failures() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What a picture shows, in words.
+fn title(args: &Args) -> String {
+    let wanted = match (args.rate, args.window) {
+        (Some(rate), _) => format!("{rate} calls a second"),
+        (_, window) => format!("{} commands outstanding", window.unwrap_or_default()),
+    };
+    let arrivals = if args.arrivals == Arrivals::Poisson { ", at random" } else { "" };
+    let held = if args.hold_max.is_some() { ", held at random" } else { "" };
+    let throttle = if args.throttle { format!(", throttled to {} notifications a second", args.throttle_goal) } else { String::new() };
+    format!("{} over {}: {wanted}{arrivals}{held}{throttle}", args.scenario.name(), args.protocol.name())
 }
 
 /// A seed from the standard library's per-process random keys.

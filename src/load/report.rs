@@ -10,6 +10,7 @@ use super::Protocol;
 use super::clock::CpuTime;
 use super::outcomes;
 use super::pace::{LATE, Loop};
+use super::plot::Second;
 use crate::proto::agent::trunks::Outcomes;
 use crate::proto::agent::{Ended, Failure, Observer, Tally};
 use crate::proto::base::Time;
@@ -50,6 +51,11 @@ pub struct Recorder {
     evidence: Vec<(Failure, String)>,
     repeats: u64,
     last_measured: Time,
+    /// Set-ups of the second that runs, and the seconds that have ended.
+    set_up: Histogram<u64>,
+    seconds: Vec<Second>,
+    /// What had been counted when the last second ended.
+    before: Second,
 }
 
 impl Default for Recorder {
@@ -70,6 +76,9 @@ impl Recorder {
             evidence: Vec::with_capacity(EVIDENCE_MAX),
             repeats: 0,
             last_measured: Time::ZERO,
+            set_up: histogram(),
+            seconds: Vec::new(),
+            before: Second::default(),
         }
     }
 
@@ -90,6 +99,22 @@ impl Recorder {
 
     fn used(&self) -> impl Iterator<Item = &VerbRecord> {
         self.verbs.iter().filter(|r| r.lost > 0 || r.codes.iter().any(|count| *count > 0))
+    }
+
+    /// Notes the second that ends now: calls sent so far, and what the agent counts.
+    pub fn note_second(&mut self, calls: u64, tally: &Tally) {
+        let sent = calls.saturating_sub(self.before.sent);
+        let held_back = tally.held_back.saturating_sub(self.before.asked);
+        let told = tally.overloads.saturating_sub(self.before.told);
+        let p99 = Duration::from_nanos(if self.set_up.is_empty() { 0 } else { self.set_up.value_at_quantile(0.99) });
+        self.seconds.push(Second { asked: sent + held_back, sent, set_up: self.set_up.len(), told, p99 });
+        self.before = Second { asked: tally.held_back, sent: calls, told: tally.overloads, ..Second::default() };
+        self.set_up.reset();
+    }
+
+    /// The seconds that were noted.
+    pub fn seconds(&self) -> &[Second] {
+        &self.seconds
     }
 
     /// The line of the second that ends now; starts the next one.
@@ -138,6 +163,10 @@ impl Observer for Recorder {
             record.latency.saturating_record(latency);
             self.interval.saturating_record(latency);
             self.interval_ended += 1;
+            // Of MGCP 200, of H.248 no error.
+            if (name, code) == ("CRCX", 200) || (name, code) == ("Add", 0) {
+                self.set_up.saturating_record(latency);
+            }
             self.last_measured = now;
         }
     }

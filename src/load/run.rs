@@ -291,6 +291,7 @@ impl<P: Player> Generator<P> {
         let (agent, seconds) = (&self.agent, now.since(self.started));
         if agent.phase() == Phase::Running {
             let (held, repeats) = (agent.held(), agent.repeats());
+            self.recorder.note_second(agent.calls_started().into(), agent.tally());
             tell(&self.recorder.progress(seconds, agent.tally(), agent.in_flight(), held, repeats));
         } else {
             let what = match agent.phase() {

@@ -117,6 +117,12 @@ obey(Connection, ["burst", Span]) ->
 obey(_, ["await", Count]) ->
     [receive {burst, {ok, _, _}} -> ok; {burst, Other} -> exit(Other) after 10000 -> exit(no_reply) end || _ <- lists:seq(1, list_to_integer(Count))],
     say("all answered", []);
+%% `decode HEX`: whether these octets are a message of Annex A, and have its parts where they belong.
+obey(_, ["decode", Hex]) ->
+    case catch megaco_ber_encoder:decode_message([native], dynamic, binary:decode_hex(list_to_binary(Hex))) of
+        {ok, _} -> say("good", []);
+        Other -> say("~0p", [Other])
+    end;
 %% `count WHAT`
 obey(_, ["count", What]) ->
     say("~b", [counters:get(persistent_term:get(list_to_existing_atom(What)), 1)]).

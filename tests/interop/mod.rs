@@ -1,11 +1,14 @@
 //! The reference peer: a controller out of Erlang/OTP's megaco (Debian's erlang-base and erlang-megaco) controls a gateway of the running
 //! program (issue 6, must hold 1). Where there is no Erlang the tests say so and pass.
 
+#[path = "../wire/h248/messages.rs"]
+mod messages;
 mod otp;
 
 use crate::gateway::{Gateway, SOON, Tuning, eventually, pause};
 use otp::Otp;
 use std::time::Duration;
+use tollgate::proto::codec::h248::{Shape, binary};
 
 /// One T1, controlled from the agent's address in text.
 fn tuning(transport: &str) -> Tuning {
@@ -92,6 +95,23 @@ fn megaco_makes_calls_in_binary() {
         assert_eq!((gateway.counter("h248_unreadable"), gateway.counter("h248_unwritable")), (0, 0));
         gateway.assert_sound();
     }
+}
+
+/// Must hold 3: every kind of message that a gateway writes in octets is read by megaco's decoder.
+#[test]
+fn megaco_reads_our_octets() {
+    let tuning = speaking("udp", "binary");
+    let Some(mut otp) = Otp::start(&tuning, "udp", "ber") else { return };
+    let _gateway = Gateway::start(tuning);
+    otp.hears("registered");
+    // A request without the number of its events is a controller's, and not for this decoder.
+    for (name, body) in messages::MESSAGES.iter().filter(|(name, _)| *name != "stopped and emptied") {
+        let (mut octets, text) = (vec![0; 4000], format!("!/1 [192.0.2.1]:2945\n{body}"));
+        let length = binary::from_text(text.as_bytes(), &mut Shape::new(), &mut octets).unwrap();
+        let hex: String = octets[..length].iter().map(|octet| format!("{octet:02x}")).collect();
+        assert_eq!(otp.asks(&format!("decode {hex}")), "good", "{name}: {text}");
+    }
+    assert!(otp.asks("decode 300aa108800101a203a10100").contains("error"));
 }
 
 /// What ROOT and all channels are.

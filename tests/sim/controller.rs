@@ -139,6 +139,11 @@ fn controller(n: usize) -> SocketAddr {
 impl World {
     /// A gateway for each rate, all on one core that does so many calls a second; with or without the throttle.
     fn new(capacity: f64, rates: &[f64], throttle: Option<Parameters>, from: Duration) -> World {
+        World::holding(Duration::ZERO, capacity, rates, throttle, from)
+    }
+
+    /// The same with calls that last up to `hold_max`, at random.
+    fn holding(hold_max: Duration, capacity: f64, rates: &[f64], throttle: Option<Parameters>, from: Duration) -> World {
         let plan = Arc::new(plan(rates.len()));
         let settings = Arc::new(Settings::new(vec![AgentSettings::at("ca", ([192, 0, 2, 99], 2727).into())]));
         let mut world = World {
@@ -179,6 +184,7 @@ impl World {
                 message_id: format!("[192.0.2.{}]:2944", 1 + n),
                 channels: names.collect(),
                 hold: Duration::ZERO,
+                hold_max,
                 verify: true,
                 throttle,
             };
@@ -348,6 +354,19 @@ fn an_overloaded_gateway_of_h248_works_at_full_capacity_in_bounded_time() {
     world.run(at(22));
     let (rate, p99) = world.figures(12.0)[0];
     assert!(rate >= 0.95 * 250.0, "{rate}");
+    assert!(p99 <= 2 * Levels::default().enter, "{p99:?}");
+    let notified = world.asked[0].figures.notified as f64 / 12.0;
+    assert!((5.0..=20.0).contains(&notified), "{notified} a second");
+    world.end();
+}
+
+#[test]
+fn calls_of_mixed_lengths_are_held_back_as_others_are() {
+    // OVL-21: some last no time, some two seconds; what ends them is done in overload too.
+    let mut world = World::holding(Duration::from_secs(2), 120.0, &[240.0], Some(Parameters::default()), Duration::from_secs(10));
+    world.run(at(22));
+    let (rate, p99) = world.figures(12.0)[0];
+    assert!(rate >= 0.95 * 120.0, "{rate}");
     assert!(p99 <= 2 * Levels::default().enter, "{p99:?}");
     let notified = world.asked[0].figures.notified as f64 / 12.0;
     assert!((5.0..=20.0).contains(&notified), "{notified} a second");

@@ -10,7 +10,7 @@ use tollgate::sim::Layout;
 fn an_overloaded_core_refuses_new_calls_only() {
     for layout in [Layout::One, Layout::Two, Layout::Four] {
         let mut w = world(layout);
-        w.reload(|settings| settings.overload.enter_after = 0 * S);
+        w.reload(|settings| settings.overload.enter_after = std::time::Duration::ZERO);
         let call = create(&mut w, "ds/ds1-2/1", "A1");
         for core in w.plan.owners.clone() {
             w.stall(core, 300 * MS);

@@ -4,6 +4,7 @@ mod binary;
 mod dissector;
 mod field_bugs;
 mod golden;
+mod messages;
 mod properties;
 mod refusals;
 

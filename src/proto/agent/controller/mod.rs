@@ -39,8 +39,10 @@ pub struct Settings {
     pub message_id: String,
     /// Channels to make calls on, by their H.248 names.
     pub channels: Vec<String>,
-    /// How long a call is held.
+    /// How long a call is held, at least.
     pub hold: Duration,
+    /// How long at most: each call something between, at random.
+    pub hold_max: Duration,
     /// Whether to check replies and to audit at the end.
     pub verify: bool,
     /// How calls are held back when the gateway says that it is overloaded; `None`: they are not, and the event is not asked for.
@@ -119,9 +121,16 @@ pub struct Controller {
     answers: Answers,
     repeats: u64,
     tally: Tally,
+    rng: Rng,
 }
 
 impl Controller {
+    /// How long the next call is held.
+    fn hold(&mut self) -> Duration {
+        let spread = self.settings.hold_max.saturating_sub(self.settings.hold).as_micros() as u64;
+        self.settings.hold + Duration::from_micros(if spread == 0 { 0 } else { self.rng.below(spread + 1) })
+    }
+
     /// A controller at the start of its life; `None` when there is no channel.
     pub fn new(settings: &Settings, rng: &mut Rng) -> Option<Controller> {
         if settings.channels.is_empty() {
@@ -146,6 +155,7 @@ impl Controller {
             answers: Answers::default(),
             repeats: 0,
             tally: Tally::default(),
+            rng: rng.fork("holds"),
             settings: settings.clone(),
         })
     }
@@ -283,8 +293,9 @@ impl Controller {
                 if error.is_some() && !self.disturbed {
                     observer.failed(Failure::UnexpectedCode, evidence);
                 }
-                let until = if self.phase == Phase::Running { now + self.settings.hold } else { now };
-                self.held.push_back((until, place));
+                let until = if self.phase == Phase::Running { now + self.hold() } else { now };
+                let behind = self.held.partition_point(|(at, _)| *at <= until);
+                self.held.insert(behind, (until, place));
             }
             (Purpose::Subtract, error) => {
                 let complete = outcome.statistics || !self.settings.verify;

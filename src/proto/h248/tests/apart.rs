@@ -41,3 +41,14 @@ fn what_a_description_needs_and_the_controller_did_not_give_is_added() {
         assert!(reply.contains(&format!("\n{line}")) || reply.contains(&format!("\r\n{line}")), "{line}: {reply}");
     }
 }
+
+#[test]
+fn topology_and_a_second_stream_are_refused_by_name() {
+    // TOP-01, STR-01: and nothing behind the refusal is done.
+    let mut bench = Bench::registered();
+    let (context, rtp) = bench.call(1);
+    let reply = bench.ask(&format!("C={context}{{TP{{ds/ds1_3/1,{rtp},IS}},S=*}}"));
+    assert!(reply.contains("ER=444{\"Topology is not supported\"}") && bench.gateway.contexts() == 1, "{reply}");
+    let reply = bench.ask(&format!("C={context}{{MF={rtp}{{M{{ST=1{{O{{MO=SR}}}},ST=2{{O{{MO=SR}}}}}}}},S=*}}"));
+    assert!(reply.contains("ER=501{\"a termination has one stream\"}") && bench.gateway.contexts() == 1, "{reply}");
+}

@@ -11,6 +11,7 @@ mod ber;
 mod media;
 mod names;
 mod read;
+mod service;
 mod termination;
 mod text;
 mod value;

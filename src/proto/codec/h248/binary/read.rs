@@ -8,7 +8,7 @@ use super::media;
 use super::names::{self, Sort};
 use super::text::{Commas, Text};
 use super::value;
-use super::{termination, watch};
+use super::{service, termination, watch};
 
 pub(super) type Done = Result<(), Malformed>;
 
@@ -54,7 +54,7 @@ pub fn header(whole: &Element<'_>, out: &mut Text<'_>) -> Done {
 }
 
 /// An alternative of MId; of ServiceChangeAddress with `number` one less.
-fn message_id(id: &Element<'_>, out: &mut Text<'_>) -> Done {
+pub(super) fn message_id(id: &Element<'_>, out: &mut Text<'_>) -> Done {
     match id.number {
         0 => {
             let &[a, b, c, d] = id.needed(0)?.octets()? else { return Err(Malformed) };
@@ -105,7 +105,7 @@ fn port(id: &Element<'_>, out: &mut Text<'_>) -> Done {
 }
 
 /// A string in which nothing stands but letters, digits and a few marks that no grammar takes for its own.
-fn word<'a>(string: &Element<'a>) -> Result<&'a [u8], Malformed> {
+pub(super) fn word<'a>(string: &Element<'a>) -> Result<&'a [u8], Malformed> {
     let text = string.octets()?;
     let good = !text.is_empty() && text.iter().all(|&byte| byte.is_ascii_alphanumeric() || b"-._/@+*$".contains(&byte));
     if good { Ok(text) } else { Err(Malformed) }
@@ -294,7 +294,7 @@ fn command(request: &Element<'_>, out: &mut Text<'_>) -> Done {
         }
         _ => {
             out.put(b"{");
-            services(&body, true, out)?;
+            service::services(&body, true, out)?;
             out.put(b"}");
         }
     }
@@ -366,7 +366,7 @@ fn reply(reply: &Element<'_>, out: &mut Text<'_>) -> Done {
                 1 if result.elements().next().is_none() => Ok(()),
                 1 => {
                     out.put(b"{");
-                    services(&result, false, out)?;
+                    service::services(&result, false, out)?;
                     out.put(b"}");
                     Ok(())
                 }
@@ -439,72 +439,5 @@ fn audit_tokens(audit: &Element<'_>, out: &mut Text<'_>) -> Done {
             out.put(token);
         }
     }
-    Ok(())
-}
-
-/// The keywords of methods (BIN-12).
-pub(super) const METHODS: [&[u8]; 6] = [b"FL", b"FO", b"GR", b"RS", b"DC", b"HO"];
-
-/// A ServiceChangeParm, or a ServiceChangeResParm.
-fn services(services: &Element<'_>, is_request: bool, out: &mut Text<'_>) -> Done {
-    // Where each component stands in the two.
-    let [address, version, profile, mgc_id, time] = if is_request { [1, 2, 3, 6, 7] } else { [1, 2, 3, 0, 4] };
-    let mut commas = Commas::default();
-    out.put(b"SV{");
-    if is_request {
-        commas.next(out);
-        out.put(b"MT=");
-        out.put(pick(&METHODS, &services.needed(0)?)?);
-        commas.next(out);
-        out.put(b"RE=");
-        let mut reason = services.needed(4)?.elements();
-        out.quoted(value::string(reason.next().ok_or(Malformed)??.octets()?));
-        if let Some(delay) = services.field(5)? {
-            commas.next(out);
-            out.put(b"DL=");
-            out.number(i64::from(delay.number(u32::MAX)?));
-        }
-    }
-    if let Some(address) = services.field(address)? {
-        commas.next(out);
-        out.put(b"AD=");
-        let address = address.chosen()?;
-        match address.number.checked_sub(1) {
-            None => out.number(i64::from(address.number(65_535)?)),
-            Some(number) => message_id(&Element { number, ..address }, out)?,
-        }
-    }
-    if let Some(version) = services.field(version)? {
-        commas.next(out);
-        out.put(b"V=");
-        out.number(i64::from(version.number(99)?));
-    }
-    if let Some(profile) = services.field(profile)? {
-        commas.next(out);
-        out.put(b"PF=");
-        out.put(word(&profile.needed(0)?)?);
-    }
-    if let Some(id) = services.field(mgc_id)? {
-        commas.next(out);
-        out.put(b"MG=");
-        message_id(&id.chosen()?, out)?;
-    }
-    if let Some(at) = services.field(time)? {
-        commas.next(out);
-        self::time(&at, out)?;
-    }
-    out.put(b"}");
-    Ok(())
-}
-
-/// A TimeNotation (BIN-13).
-pub(super) fn time(time: &Element<'_>, out: &mut Text<'_>) -> Done {
-    let digits = |number| {
-        let text = time.needed(number)?.octets()?;
-        if text.len() == 8 && text.iter().all(u8::is_ascii_digit) { Ok(text) } else { Err(Malformed) }
-    };
-    out.put(digits(0)?);
-    out.put(b"T");
-    out.put(digits(1)?);
     Ok(())
 }

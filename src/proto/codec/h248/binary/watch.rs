@@ -3,7 +3,8 @@
 use super::ber::{Element, Malformed, Writer};
 use super::media::place;
 use super::names::{self, Sort};
-use super::read::{Done, list, pick, time};
+use super::read::{Done, list, pick};
+use super::service::{self, time};
 use super::text::{Commas, Text};
 use super::{value, write};
 use crate::proto::codec::h248::{
@@ -460,7 +461,7 @@ pub(super) fn write_observed(number: u8, events: &ObservedEvents<'_>, w: &mut Wr
         write_stream(one.stream, w);
         value::write_parameters(2, one.parameters(), name.item(), w);
         if let Some(at) = one.time {
-            write::time(3, at, w);
+            service::write_time(3, at, w);
         }
         w.end();
     }

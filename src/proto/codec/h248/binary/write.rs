@@ -2,11 +2,11 @@
 
 use super::ber::Writer;
 use super::names::{self, Sort};
-use super::read::{COMMANDS, METHODS};
-use super::{media, termination, value, watch};
+use super::read::COMMANDS;
+use super::{media, service, termination, value, watch};
 use crate::proto::codec::h248::{
     Action, ActionPart, Audit, Command, Content, ContextId, Descriptor, ErrorDescriptor, Header, Message, MessageId, Refusal, Reply,
-    ReplyPart, ServiceAddress, Services, Style, Token, TopologyTriple, Transaction, Verb, Way,
+    ReplyPart, Style, Token, TopologyTriple, Transaction, Verb, Way,
 };
 
 pub(super) type Done = Result<(), Refusal>;
@@ -42,7 +42,7 @@ fn header(header: &Header<'_>, w: &mut Writer<'_>) {
 }
 
 /// An alternative of MId; of ServiceChangeAddress, whose numbers are one more, with `shift` 1.
-fn message_id(id: &MessageId<'_>, shift: u8, w: &mut Writer<'_>) {
+pub(super) fn message_id(id: &MessageId<'_>, shift: u8, w: &mut Writer<'_>) {
     let with_port = |number, address: &[u8], port: &Option<u16>, w: &mut Writer<'_>| {
         w.begin(number + shift);
         w.octets(0, address);
@@ -261,7 +261,7 @@ fn command(command: &Command<'_>, w: &mut Writer<'_>) -> Done {
                     Descriptor::Audit(one) => audit(1, one, w),
                     Descriptor::ObservedEvents(events) => watch::write_observed(1, &events, w)?,
                     Descriptor::Error(failure) => error(2, &failure, w),
-                    Descriptor::Services(one) => services(1, &one, true, w),
+                    Descriptor::Services(one) => service::write(1, &one, true, w),
                     _ => w.fail(),
                 }
             }
@@ -325,7 +325,7 @@ fn command_reply(command: &Command<'_>, w: &mut Writer<'_>) -> Done {
                 any = true;
                 match one?.1 {
                     Descriptor::Error(failure) => error(0, &failure, w),
-                    Descriptor::Services(one) => services(1, &one, false, w),
+                    Descriptor::Services(one) => service::write(1, &one, false, w),
                     _ => w.fail(),
                 }
             }
@@ -436,92 +436,5 @@ fn descriptor(number: u8, one: &Descriptor<'_>, w: &mut Writer<'_>) -> Done {
 fn audit(number: u8, audit: Audit, w: &mut Writer<'_>) {
     w.begin(number);
     w.bits(0, audit.iter().fold(0, |bits, token| bits | bit(token)), 10);
-    w.end();
-}
-
-fn services(number: u8, services: &Services<'_>, is_request: bool, w: &mut Writer<'_>) {
-    w.begin(number);
-    if is_request {
-        let method = services.method.and_then(|method| method.token()).map(|token| token.name(Style::Compact).as_bytes());
-        match METHODS.iter().position(|known| Some(*known) == method) {
-            Some(number) => w.integer(0, number as i64),
-            None => w.fail(),
-        }
-    } else {
-        mgc_id(0, services, w);
-    }
-    if let Some(address) = &services.address {
-        w.begin(1);
-        match address {
-            ServiceAddress::Port(port) => w.integer(0, i64::from(*port)),
-            ServiceAddress::Id(id) => message_id(id, 1, w),
-        }
-        w.end();
-    }
-    if let Some(version) = services.version {
-        w.integer(2, i64::from(version));
-    }
-    if let Some(profile) = services.profile {
-        w.begin(3);
-        let mut room = [0; 67];
-        let version: &[u8] = &[b'0' + profile.version / 10, b'0' + profile.version % 10];
-        let version = version.get(usize::from(profile.version < 10)..).unwrap_or_default();
-        let length = profile.name.len() + 1 + version.len();
-        match room.get_mut(..length) {
-            Some(text) => {
-                let (name, rest) = text.split_at_mut(profile.name.len());
-                name.copy_from_slice(profile.name);
-                if let Some((slash, digits)) = rest.split_first_mut() {
-                    *slash = b'/';
-                    digits.copy_from_slice(version);
-                }
-                w.octets(0, text);
-            }
-            None => w.fail(),
-        }
-        w.end();
-    }
-    if is_request {
-        reason(services, w);
-        if let Some(delay) = services.delay {
-            w.integer(5, i64::from(delay));
-        }
-        mgc_id(6, services, w);
-    }
-    if let Some(at) = services.time {
-        time(if is_request { 7 } else { 4 }, at, w);
-    }
-    w.end();
-}
-
-fn mgc_id(number: u8, services: &Services<'_>, w: &mut Writer<'_>) {
-    if let Some(id) = &services.mgc_id {
-        w.begin(number);
-        message_id(id, 0, w);
-        w.end();
-    }
-}
-
-/// `code words`, an IA5String in an OCTET STRING (BIN-10).
-fn reason(services: &Services<'_>, w: &mut Writer<'_>) {
-    let Some((code, words)) = services.reason else { return w.fail() };
-    let mut room = [0; 120];
-    let mut text = super::text::Text::new(&mut room);
-    text.number(i64::from(code));
-    if !words.is_empty() {
-        text.put(b" ");
-        text.put(words.get(..words.len().min(100)).unwrap_or_default());
-    }
-    let length = text.finish().unwrap_or(0);
-    w.begin(4);
-    w.wrapped(|w| w.universal(super::ber::tag::IA5, room.get(..length).unwrap_or_default()));
-    w.end();
-}
-
-/// A TimeNotation (BIN-13).
-pub(super) fn time(number: u8, time: &[u8], w: &mut Writer<'_>) {
-    w.begin(number);
-    w.octets(0, time.get(..8).unwrap_or_default());
-    w.octets(1, time.get(9..17).unwrap_or_default());
     w.end();
 }
