@@ -384,7 +384,7 @@ impl Run {
             central: node.leads().and_then(|side| self.link.centrals.get(usize::from(side.0))).map(SocketAddr::to_string),
             standby: (self.link.centrals.len() > 1).then(|| if node.is_copied() { "in-sync" } else { "lost" }.into()),
             calls: node.calls().ledger().len(),
-            restored: self.link.restored.len(),
+            restored: self.link.restored.left(),
             requests,
             reports,
             granted: counts.granted,

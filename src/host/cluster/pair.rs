@@ -11,6 +11,23 @@ use crate::proto::cac::lease::{Action, Event, Lease};
 use anyhow::Result;
 use std::time::Duration;
 
+/// A suspension is at least so long; readings of two clocks differ by less.
+const SUSPENDED_MIN: Duration = Duration::from_millis(50);
+
+/// How long the machine had been suspended in all when it was looked at last.
+struct Suspensions(Duration);
+
+impl Suspensions {
+    /// Whether it was again since then: the clock that the lease is counted by stood still, that of etcd did not (R37).
+    fn is_new(&mut self, in_all: Duration) -> bool {
+        let is_new = in_all >= self.0 + SUSPENDED_MIN;
+        if is_new {
+            self.0 = in_all;
+        }
+        is_new
+    }
+}
+
 /// Tells the cluster of a pair from others by its name; 0 where there is no pair, and so no other.
 pub(super) fn cluster(config: &Config) -> u64 {
     let mix = |hash: u64, octet: u8| (hash ^ u64::from(octet)).wrapping_mul(0x0000_0100_0000_01b3);
@@ -22,12 +39,8 @@ pub(super) fn cluster(config: &Config) -> u64 {
 pub(super) struct Pair {
     lease: Lease,
     store: Store,
-    /// How long the machine had been suspended when it was looked at last.
-    suspended: Duration,
+    suspensions: Suspensions,
 }
-
-/// A suspension is at least so long; readings of two clocks differ by less.
-const SUSPENDED_MIN: Duration = Duration::from_millis(50);
 
 impl Pair {
     /// With `cac.etcd`: one that asks to lead.
@@ -41,17 +54,7 @@ impl Pair {
         }
         let listen: Vec<String> = cac.listen.iter().map(ToString::to_string).collect();
         let store = Store::start(&cac.etcd, &cac.cluster, &listen.join(" "), cac.lease, waker)?;
-        Ok(Some(Pair { lease: Lease::new(now, cac.lease), store, suspended: sys::suspended_for() }))
-    }
-
-    /// Whether the machine was suspended since it was asked last: the clock that the lease is counted by stood still, that of etcd did not
-    /// (R37).
-    fn was_suspended(&mut self, in_all: Duration) -> bool {
-        let was = in_all >= self.suspended + SUSPENDED_MIN;
-        if was {
-            self.suspended = in_all;
-        }
-        was
+        Ok(Some(Pair { lease: Lease::new(now, cac.lease), store, suspensions: Suspensions(sys::suspended_for()) }))
     }
 
     /// When it has something to do at the latest.
@@ -68,7 +71,7 @@ impl Pair {
 impl Process {
     /// What etcd said, and what is due: before anything else, so that nothing is granted on a lease that is over.
     pub(super) fn keep_lease(&mut self, now: Time) -> bool {
-        if self.pair.as_mut().is_some_and(|pair| pair.was_suspended(sys::suspended_for())) {
+        if self.pair.as_mut().is_some_and(|pair| pair.suspensions.is_new(sys::suspended_for())) {
             self.happened(now, "the machine was suspended: nothing is granted on the lease of before".into(), true);
             self.lease_event(now, Event::Deposed);
         }
@@ -114,5 +117,20 @@ impl Process {
         if let Some(pair) = &mut self.pair {
             pair.store.finish();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_suspension_is_seen_once() {
+        let millis = Duration::from_millis;
+        let mut suspensions = Suspensions(sys::suspended_for());
+        assert!(!suspensions.is_new(sys::suspended_for()), "a reading is no suspension");
+        let before = suspensions.0;
+        let seen = [20, 49, 50, 60, 99, 100, 100].map(|more| suspensions.is_new(before + millis(more)));
+        assert_eq!(seen, [false, false, true, false, false, true, false]);
     }
 }

@@ -149,7 +149,7 @@ impl Restored {
     }
 
     /// How many there are.
-    pub fn len(&self) -> usize {
+    pub fn left(&self) -> usize {
         self.calls.len()
     }
 
@@ -237,7 +237,7 @@ mod tests {
             let calls = (1..=4).map(row).collect();
             let told = Saved { node: 3, for_s: 0, calls }.told(3, &tree).unwrap();
             let restored = Restored::begin(Time::ZERO, &mut node, told, keep);
-            assert_eq!((node.calls().ledger().len(), restored.len()), (4, 4));
+            assert_eq!((node.calls().ledger().len(), restored.left()), (4, 4));
             (node, restored)
         };
         let (node, mut restored) = begin(Duration::from_secs(5));

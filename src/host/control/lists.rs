@@ -43,7 +43,7 @@ impl Gateway {
             What::Gateways => Body::Gateways(pick(self.gateway_rows(silent), name, state)?),
             What::Transactions => Body::Transactions(self.transactions(name, state, silent)?),
             What::Cac if name.is_some_and(|name| crate::host::cluster::view::guid(name).is_some()) => Body::Ccbs(self.ccbs(name, state)?),
-            What::Cac => Body::Cac(self.admission(name, state, silent)?),
+            What::Cac => Body::Cac(Box::new(self.admission(name, state, silent)?)),
             What::Ccbs => Body::Ccbs(self.ccbs(name, state)?),
             What::Counters => Body::Counters(self.counters(name, state)?),
         })

@@ -36,7 +36,7 @@ pub enum Body {
     /// Transactions.
     Transactions(Transactions),
     /// Admission.
-    Cac(Admission),
+    Cac(Box<Admission>),
     /// The central node of a cluster.
     Cluster(Box<ClusterView>),
     /// Call control blocks.

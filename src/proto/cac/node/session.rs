@@ -47,6 +47,9 @@ pub(super) struct Session {
     load: u8,
 }
 
+/// What there is in one part of a comparison: calls that are up, and those that are asked for.
+type Part = (Vec<Told>, Vec<(Guid, Leg)>);
+
 /// What a welcome says.
 #[derive(Clone, Copy, Debug)]
 struct Greeting {
@@ -454,7 +457,7 @@ impl Node {
         // Only the one that decides knows of calls that are asked for.
         let is_asked = self.leader() == Some(side);
         // One look at all calls, however many parts differ.
-        let mut parts: BTreeMap<u8, (Vec<Told>, Vec<(Guid, Leg)>)> = buckets.iter().map(|&bucket| (bucket, Default::default())).collect();
+        let mut parts: BTreeMap<u8, Part> = buckets.iter().map(|&bucket| (bucket, Part::default())).collect();
         let Some(link) = self.links.get(side) else { return };
         for told in self.all().map(|told| link.told(told)) {
             if let Some((calls, _)) = parts.get_mut(&bucket_of(&self.key(told.guid, told.leg))) {
