@@ -381,12 +381,13 @@ fn a_node_with_another_configuration_is_refused() {
 /// I12, R30: a sync that is cut in half removes nothing; calls that come in it are not removed by it.
 #[test]
 fn a_sync_that_is_cut_removes_nothing() {
-    for seed in 13..17 {
+    let mut gaps = 0;
+    for seed in 13..21 {
         let mut world = World::new(seed, 2, 5_000, Policy::Open);
         world.calls_last = Duration::from_secs(3600);
-        world.calls(0, 1_500);
+        world.calls(0, 600);
         world.run(5 * SECOND);
-        assert_eq!(world.counted(), 1_500);
+        assert_eq!(world.counted(), 600);
         let saved = world.kill(0);
         world.run(SECOND);
         // Some chunks come, others do not; the end often does.
@@ -394,12 +395,13 @@ fn a_sync_that_is_cut_removes_nothing() {
         world.start(0, saved);
         for _ in 0..40 {
             world.run(Duration::from_millis(100));
-            assert!(world.counted() >= 1_500, "seed {seed}: {}", world.counted());
+            assert!(world.counted() >= 600, "seed {seed}: {}", world.counted());
         }
-        assert!(world.notes.iter().any(|note| matches!(note, Note::SyncIncomplete(_))), "seed {seed}: nothing was lost");
+        gaps += world.notes.iter().filter(|note| matches!(note, Note::SyncIncomplete(_))).count();
         world.settle();
-        assert_eq!(world.counted(), 1_500);
+        assert_eq!(world.counted(), 600);
     }
+    assert!(gaps > 0, "every sync came whole, or its end did not come");
 }
 
 /// I13, R25: what comes from an old session, or a second time, changes nothing.
