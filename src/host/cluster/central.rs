@@ -1,6 +1,7 @@
 //! The central node's process (`tollgate cac`): one thread that moves messages, time and orders into the [`Central`] machine and what
 //! comes out back. It keeps nothing on disk: gateways tell it what is up (R32).
 
+use super::awake::Awake;
 use super::inbox::{INBOX_MAX, Inbox};
 use super::keys;
 use super::metrics::Metrics;
@@ -48,6 +49,7 @@ pub(super) struct Process {
     pub config: Config,
     pub path: Option<PathBuf>,
     pub clock: Clock,
+    awake: Awake,
     pub central: Central,
     pub doorman: Doorman,
     pub unreadable: u64,
@@ -102,7 +104,8 @@ pub fn run(config: Config, path: Option<PathBuf>, socket: Option<PathBuf>) -> Re
     }
     while process.turn(&events, &receiver, &sleeper) {}
     drop(metrics);
-    process.leave(clock.now());
+    let now = process.awake.now();
+    process.leave(now);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -143,6 +146,7 @@ impl Process {
             config,
             path,
             clock,
+            awake: Awake::new(clock),
             doorman,
             unreadable: 0,
             events: VecDeque::new(),
@@ -174,7 +178,7 @@ impl Process {
             None => {}
         }
         self.doorman.serve();
-        let now = self.clock.now();
+        let now = self.awake.now();
         let mut worked = self.keep_lease(now);
         worked |= self.receive(now);
         while let Ok(order) = orders.try_recv() {

@@ -3,6 +3,7 @@
 //! It never blocks but in its poll, which a core's message, an order of operators, a message of the central node and the machine's
 //! next deadline end. What finds no room in the socket is lost, and counted: the machines mend that.
 
+use super::awake::Awake;
 use super::keys::Keys;
 use super::saved::{ENDS_PER_STEP, Restored};
 use super::socket;
@@ -93,6 +94,7 @@ enum Connection {
 
 /// A link thread at work.
 struct Run {
+    awake: Awake,
     link: Link,
     context: zmq::Context,
     /// By [`Side`].
@@ -112,7 +114,9 @@ impl Link {
         let times = Histogram::new_with_bounds(1, 10_000_000, 2).unwrap_or_else(|_| unreachable!("bounds that are right"));
         let (context, octets) = (zmq::Context::new(), Vec::new());
         let connections = self.centrals.iter().map(|_| Connection::None).collect();
-        let mut run = Run { link: self, context, connections, unreadable: 0, lost: 0, asked: BTreeMap::new(), times, octets, done: None };
+        let awake = Awake::new(self.clock);
+        let mut run =
+            Run { awake, link: self, context, connections, unreadable: 0, lost: 0, asked: BTreeMap::new(), times, octets, done: None };
         while run.turn() {}
         // Closed first: what was said last is sent while the context ends.
         let done = run.done.take();
@@ -127,7 +131,7 @@ impl Link {
 impl Run {
     /// Once round; false at the end.
     fn turn(&mut self) -> bool {
-        let now = self.link.clock.now();
+        let now = self.awake.now();
         let mut worked = self.take_from_cores(now);
         (0..self.connections.len()).for_each(|side| worked |= self.receive(now, side));
         while let Ok(order) = self.link.orders.try_recv() {

@@ -4,29 +4,10 @@ use super::central::Process;
 use super::etcd::Store;
 use crate::config::Config;
 use crate::host::transport::Waker;
-use crate::host::transport::sys;
 use crate::proto::base::Time;
 use crate::proto::cac::central;
 use crate::proto::cac::lease::{Action, Event, Lease};
 use anyhow::Result;
-use std::time::Duration;
-
-/// A suspension is at least so long; readings of two clocks differ by less.
-const SUSPENDED_MIN: Duration = Duration::from_millis(50);
-
-/// How long the machine had been suspended in all when it was looked at last.
-struct Suspensions(Duration);
-
-impl Suspensions {
-    /// Whether it was again since then: the clock that the lease is counted by stood still, that of etcd did not (R37).
-    fn is_new(&mut self, in_all: Duration) -> bool {
-        let is_new = in_all >= self.0 + SUSPENDED_MIN;
-        if is_new {
-            self.0 = in_all;
-        }
-        is_new
-    }
-}
 
 /// Tells the cluster of a pair from others by its name; 0 where there is no pair, and so no other.
 pub(super) fn cluster(config: &Config) -> u64 {
@@ -39,7 +20,6 @@ pub(super) fn cluster(config: &Config) -> u64 {
 pub(super) struct Pair {
     lease: Lease,
     store: Store,
-    suspensions: Suspensions,
 }
 
 impl Pair {
@@ -54,7 +34,7 @@ impl Pair {
         }
         let listen: Vec<String> = cac.listen.iter().map(ToString::to_string).collect();
         let store = Store::start(&cac.etcd, &cac.cluster, &listen.join(" "), cac.lease, waker)?;
-        Ok(Some(Pair { lease: Lease::new(now, cac.lease), store, suspensions: Suspensions(sys::suspended_for()) }))
+        Ok(Some(Pair { lease: Lease::new(now, cac.lease), store }))
     }
 
     /// When it has something to do at the latest.
@@ -71,10 +51,6 @@ impl Pair {
 impl Process {
     /// What etcd said, and what is due: before anything else, so that nothing is granted on a lease that is over.
     pub(super) fn keep_lease(&mut self, now: Time) -> bool {
-        if self.pair.as_mut().is_some_and(|pair| pair.suspensions.is_new(sys::suspended_for())) {
-            self.happened(now, "the machine was suspended: nothing is granted on the lease of before".into(), true);
-            self.lease_event(now, Event::Deposed);
-        }
         let Some(pair) = &self.pair else { return false };
         let due = pair.lease.deadline() <= now;
         let mut answer = pair.store.answer();
@@ -117,20 +93,5 @@ impl Process {
         if let Some(pair) = &mut self.pair {
             pair.store.finish();
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_suspension_is_seen_once() {
-        let millis = Duration::from_millis;
-        let mut suspensions = Suspensions(sys::suspended_for());
-        assert!(!suspensions.is_new(sys::suspended_for()), "a reading is no suspension");
-        let before = suspensions.0;
-        let seen = [20, 49, 50, 60, 99, 100, 100].map(|more| suspensions.is_new(before + millis(more)));
-        assert_eq!(seen, [false, false, true, false, false, true, false]);
     }
 }
