@@ -300,6 +300,10 @@ impl Core {
 
     /// A connection that was told of another one by a description of this gateway's own form (RFC 3435 3.4.2) tells that one where it receives.
     pub(super) fn send_meetings<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>) -> bool {
+        // While something waits for room in a ring they wait where they are, each connection once.
+        if !self.unsent.is_empty() {
+            return false;
+        }
         let Some(slot) = self.calls.meetings.pop() else { return false };
         if let Some(connection) = self.calls.endpoints.connections.get(slot).copied()
             && let (Remote::Local(endpoint, id), Some(at)) = (connection.remote, receives_at(&connection))
@@ -390,4 +394,37 @@ fn receives_at(connection: &Connection) -> Option<MediaAddress> {
 enum Second {
     One(EndpointIndex),
     Any(Selection),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::second::{Ring, second_core};
+    use super::*;
+    use std::time::Duration;
+
+    /// However often connections are told of each other while the core of one stands still: nothing piles up, and each hears once.
+    #[test]
+    fn connections_that_meet_do_not_pile_up_before_a_stalled_core() {
+        let mut core = second_core(|_| {});
+        let first = core.calls.endpoints.ranges().next().unwrap().first;
+        let elsewhere = core.plan.topology.endpoints().iter().find(|&endpoint| !core.calls.endpoints.owns(endpoint)).unwrap();
+        let local = LocalMedia { port: 4000, ..LocalMedia::default() };
+        let made = [first, first + 1].map(|endpoint| {
+            let remote = Remote::Local(elsewhere, ConnectionId::default());
+            let connection = Connection { endpoint: EndpointIndex(endpoint), remote, local, ..Connection::default() };
+            core.calls.endpoints.connections.insert(connection).unwrap()
+        });
+        let mut ring = Ring::default();
+        for _ in 0..1000 {
+            made.iter().for_each(|&slot| core.calls.note_meeting(slot));
+            ring.turn(&mut core, Duration::from_millis(1));
+        }
+        assert!(core.unsent.len() == 1 && core.calls.meetings.len() <= 2);
+        ring.room = 10;
+        for at in 2..6 {
+            ring.turn(&mut core, Duration::from_millis(at));
+        }
+        let met = ring.told.iter().filter(|envelope| matches!(envelope, Envelope::Meet { answer: true, .. })).count();
+        assert!(core.unsent.is_empty() && core.calls.meetings.is_empty() && (2..=3).contains(&met), "{met}");
+    }
 }

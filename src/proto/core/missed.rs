@@ -331,6 +331,9 @@ mod tests {
     use crate::proto::transaction::outgoing;
     use crate::proto::trunk::{Defect, Facility, SpanIndex};
 
+    /// Its service, and while it serves how far its announcement is, whether it is disconnected, and the port it notifies.
+    type State = (Service, Option<(Told, bool, Option<u16>)>);
+
     /// A lead core with its way to the other core, and that core.
     struct Side {
         lead: Core,
@@ -362,8 +365,8 @@ mod tests {
             }
         }
 
-        /// What is known of each endpoint there: its service, and while it serves what was told of it and at which port.
-        fn states(&self) -> Vec<(Service, Option<(Told, bool, Option<u16>)>)> {
+        /// What is known of each endpoint there.
+        fn states(&self) -> Vec<State> {
             let endpoints = &self.second.calls.endpoints;
             let state = |endpoint| {
                 let state = endpoints.get(endpoint).unwrap();

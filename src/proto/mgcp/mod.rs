@@ -55,7 +55,7 @@ pub struct Calls {
     pub counters: Arc<Counters>,
     /// Admission; `None` where nothing is limited.
     pub desk: Option<Box<admit::Desk>>,
-    /// Connections that were told of another one inside the gateway, which is to learn of them.
+    /// Connections that were told of another one inside the gateway, which is to learn of them; each once.
     pub meetings: Vec<ConnectionSlot>,
     /// What parts of commands meant.
     readings: RefCell<Readings>,
@@ -86,6 +86,13 @@ impl Calls {
         let desk = plan.admission.is_some().then(|| Box::new(admit::Desk::new(&settings.admission, cores, connections)));
         let readings = RefCell::default();
         Calls { endpoints, watches, card, plan, settings, manners: Manners::default(), counters, desk, meetings: Vec::new(), readings }
+    }
+
+    /// A connection was told of another one inside the gateway.
+    pub fn note_meeting(&mut self, slot: ConnectionSlot) {
+        if !self.meetings.contains(&slot) {
+            self.meetings.push(slot);
+        }
     }
 
     /// Where the event machine has `endpoint`; `None` when it is as after a restart.
