@@ -100,6 +100,14 @@ enum Verb {
         /// The endpoint.
         name: String,
     },
+    /// Send what a span receives back to its far end, for a test of the line; its endpoints are out of service meanwhile.
+    Loop {
+        /// Such as `ds/ds1-5` or `ds/ds3-1/ds1-5`.
+        name: String,
+        /// No more.
+        #[arg(long)]
+        off: bool,
+    },
     /// Take no new calls anywhere.
     Drain {
         /// Take them again.
@@ -300,6 +308,7 @@ fn order(verb: Verb) -> Request {
         }
         Verb::Unblock { name } => Request::Unblock { name },
         Verb::Free { name } => Request::Free { name },
+        Verb::Loop { name, off } => Request::Loop { name, on: !off },
         Verb::Drain { off } => Request::Drain { on: !off },
         Verb::Reload { dry_run } => Request::Reload { dry_run },
         Verb::Sim(SimVerb::Alarm { facility, defect, now }) => Request::Sim(Sim::Alarm { facility, defect, now }),
@@ -446,6 +455,8 @@ mod tests {
             ("tollgate block ds/ds3-1/* --force", Request::Block { name: name(), how: How::Force }),
             ("tollgate unblock ds/ds3-1/*", Request::Unblock { name: name() }),
             ("tollgate free x", Request::Free { name: "x".into() }),
+            ("tollgate loop x", Request::Loop { name: "x".into(), on: true }),
+            ("tollgate loop x --off", Request::Loop { name: "x".into(), on: false }),
             ("tollgate drain", Request::Drain { on: true }),
             ("tollgate drain --off", Request::Drain { on: false }),
             ("tollgate reload --dry-run", Request::Reload { dry_run: true }),

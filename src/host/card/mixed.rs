@@ -116,7 +116,9 @@ impl Card for Mixed {
     fn operate(&mut self, now: Time, order: &CardOrder) -> Result<(), &'static str> {
         match order {
             CardOrder::Far(endpoint, _) | CardOrder::Event { endpoint, .. } => self.of_mut(*endpoint).operate(now, order),
-            CardOrder::Defect { facility, .. } | CardOrder::Clear { facility, .. } if self.real.circuit(*facility).is_some() => {
+            CardOrder::Defect { facility, .. } | CardOrder::Clear { facility, .. } | CardOrder::Loop { facility, .. }
+                if self.real.circuit(*facility).is_some() =>
+            {
                 self.real.operate(now, order)
             }
             _ => self.sim.operate(now, order),

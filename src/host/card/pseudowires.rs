@@ -314,6 +314,11 @@ impl Card for Pseudowires {
 
     fn operate(&mut self, _: Time, order: &CardOrder) -> Result<(), &'static str> {
         match order {
+            CardOrder::Loop { facility, on } => {
+                let group = self.groups.iter_mut().find(|group| group.digroup.facility() == *facility);
+                group.ok_or("it has no signal of its own: loop one of its spans")?.digroup.set_loop(*on);
+                Ok(())
+            }
             CardOrder::Delay(_) | CardOrder::Refuse(_) | CardOrder::Loss(_) | CardOrder::Behave(_) => Ok(()),
             _ => Err("it is on a real card, and only the line can do that"),
         }

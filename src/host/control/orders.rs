@@ -23,6 +23,7 @@ impl Gateway {
             Request::Block { name, how } => self.block(&name, names::select(plan, &name)?, how),
             Request::Unblock { name } => self.unblock(&name, names::select(plan, &name)?),
             Request::Free { name } => self.free(names::endpoint(plan, &name)?),
+            Request::Loop { name, on } => self.set_loop(&name, on),
             Request::Drain { on } => self.drain(on),
             Request::Sim(order) => self.simulate(order),
             Request::Cac(CacOrder::Release { guid }) => self.release(guid.as_deref()),
@@ -109,13 +110,30 @@ impl Gateway {
                 return Err(Failure::new(FailureKind::Unknown, message));
             }
         };
-        // A T3 is seen by the card of the lead core, a span by that of its owner.
+        self.order_facility(facility, order)?;
+        Ok(format!("{}: {}", names::facility_name(&plan.topology, facility), word.to_ascii_lowercase()))
+    }
+
+    fn set_loop(&self, facility: &str, on: bool) -> Result<String, Failure> {
+        let plan = &self.cores.plan;
+        let facility = names::facility(plan, facility)?;
+        self.order_facility(facility, CardOrder::Loop { facility, on })?;
+        let name = names::facility_name(&plan.topology, facility);
+        Ok(if on {
+            format!("{name} is looped: its endpoints are out of service until `loop {name} --off`")
+        } else {
+            format!("{name} is looped no more")
+        })
+    }
+
+    /// An order to the card that sees `facility`: a T3 is seen by that of the lead core, a span by that of its owner.
+    fn order_facility(&self, facility: Facility, order: CardOrder) -> Result<(), Failure> {
+        let plan = &self.cores.plan;
         let core = match facility {
             Facility::T3(_) => plan.lead(),
             Facility::Span(_) => plan.owner(EndpointIndex(plan.topology.endpoints_of(facility).first)),
         };
-        self.order(core, Ask::Card(order))?;
-        Ok(format!("{}: {}", names::facility_name(&plan.topology, facility), word.to_ascii_lowercase()))
+        self.order(core, Ask::Card(order)).map(drop)
     }
 
     fn order_far(&self, endpoint: EndpointIndex, order: &Far) -> Result<String, Failure> {

@@ -50,6 +50,13 @@ pub enum Request {
         /// The endpoint.
         name: String,
     },
+    /// What a span receives goes back to its far end, or does not any more.
+    Loop {
+        /// The facility.
+        name: String,
+        /// Whether it begins.
+        on: bool,
+    },
     /// No new calls anywhere, or take them again.
     Drain {
         /// Whether to refuse.
@@ -101,6 +108,7 @@ impl std::fmt::Display for Request {
             Request::Block { name, how: How::Force } => write!(f, "block {name} --force"),
             Request::Unblock { name } => write!(f, "unblock {name}"),
             Request::Free { name } => write!(f, "free {name}"),
+            Request::Loop { name, on } => write!(f, "loop {name}{}", if *on { "" } else { " --off" }),
             Request::Drain { on: true } => f.write_str("drain"),
             Request::Drain { on: false } => f.write_str("drain --off"),
             Request::Sim(Sim::Alarm { facility, defect, now }) => {

@@ -40,6 +40,29 @@ pub struct Digroup {
     /// The slips and the violations that were indicated, and when to look again.
     counted: (u64, u64),
     tell: Time,
+    /// While it is looped.
+    mirror: Option<Mirror>,
+    told_of_loop: bool,
+}
+
+/// Channels that give back what comes: the octets at once, the bits as they came last.
+#[derive(Debug)]
+struct Mirror(Box<[u8]>);
+
+impl Channels for Mirror {
+    fn exchange(&mut self, _: u8, came: &[u8], _: bool, send: &mut [u8]) {
+        send.copy_from_slice(came);
+    }
+
+    fn take_bits(&mut self, channel: u8, bits: u8) {
+        if let Some(place) = self.0.get_mut(usize::from(channel)) {
+            *place = bits;
+        }
+    }
+
+    fn give_bits(&mut self, channel: u8) -> u8 {
+        self.0.get(usize::from(channel)).copied().unwrap_or(0)
+    }
 }
 
 /// What was counted is indicated so often.
@@ -71,6 +94,8 @@ impl Digroup {
             told: Alarms::default(),
             counted: (0, 0),
             tell: now,
+            mirror: None,
+            told_of_loop: false,
         })
     }
 
@@ -97,6 +122,11 @@ impl Digroup {
     /// Octets came from the far end at `arrival`; what was due before is played.
     pub fn receive(&mut self, arrival: Time, octets: &[u8]) {
         self.circuit.receive(arrival, octets);
+    }
+
+    /// What comes from the far end goes back to it, or not any more. Connections and lines stand still meanwhile.
+    pub fn set_loop(&mut self, on: bool) {
+        self.mirror = on.then(|| Mirror(vec![0; self.slots.len()].into()));
     }
 
     /// See [`Circuit::catch_up`].
@@ -129,7 +159,7 @@ impl Digroup {
 
     /// Plays one period: what it has to say goes to `out`, packets of connections to `packets`; the packet to send is given.
     pub fn play(&mut self, out: &mut VecDeque<Indication>, packets: PacketsOut<'_>) -> &[u8] {
-        let Digroup { facility, circuit, slots, told, counted, tell } = self;
+        let Digroup { facility, circuit, slots, told, counted, tell, mirror, told_of_loop } = self;
         let now = circuit.due();
         if now >= *tell {
             *tell = now + TELL;
@@ -149,13 +179,17 @@ impl Digroup {
             (Defect::OutOfFrame, before.out_of_frame, &mut told.out_of_frame),
             (Defect::LossOfSignal, before.no_signal, &mut told.no_signal),
             (Defect::RemoteAlarm, before.rai, &mut told.rai),
+            (Defect::Loopback, mirror.is_some(), told_of_loop),
         ] {
             if *was != is {
                 *was = is;
                 out.push_back(Indication::Defect { facility: *facility, defect, present: is, at_once: false });
             }
         }
-        circuit.play(&mut Period { now, slots, out, packets })
+        match mirror {
+            Some(mirror) => circuit.play(mirror),
+            None => circuit.play(&mut Period { now, slots, out, packets }),
+        }
     }
 
     /// An order to the line of `endpoint`.
@@ -287,6 +321,41 @@ mod tests {
         let mut data = digroup((trunk::Coding::Clear, 103));
         let octets = rtp(&mut data, 500, lost);
         assert!((9..=11).contains(&quiet(&octets[400..])), "{}", quiet(&octets[400..]));
+    }
+
+    /// LOOP-01, LOOP-06: octets and bits go back while it is looped, which is a defect meanwhile.
+    #[test]
+    fn a_looped_span_gives_back_what_comes_and_says_so() {
+        let layout = Layout::new(Structure::Signalled { channels: 24, multiframe: 24, frames: 24 }, None).unwrap();
+        let mut digroup = digroup((trunk::Coding::Mu, 0));
+        let (jitter, jitter_max) = (Duration::from_millis(3), Duration::from_millis(20));
+        let circuit = CircuitSettings { layout, framing: None, jitter, jitter_max, own_clock: true, idle: 0xFF, sequence: 0 };
+        digroup.circuit = Circuit::new(Time::ZERO, &circuit).unwrap();
+        let mut out = VecDeque::new();
+        let mut sequence = 0u16;
+        let mut play = |digroup: &mut Digroup, out: &mut VecDeque<Indication>| {
+            let mut packet = vec![0, 0, 0, 0];
+            packet[2..].copy_from_slice(&sequence.to_be_bytes());
+            packet.extend((0..588).map(|place| (place % 251) as u8));
+            sequence += 1;
+            let due = digroup.due();
+            digroup.receive(due, &packet);
+            digroup.play(out, &mut |_, _, _, _| {})[4..] == packet[4..]
+        };
+        let told = |out: &mut VecDeque<Indication>| {
+            let loops = out.drain(..).filter_map(|told| match told {
+                Indication::Defect { defect: Defect::Loopback, present, .. } => Some(present),
+                _ => None,
+            });
+            loops.collect::<Vec<_>>()
+        };
+        assert!((0..20).all(|_| !play(&mut digroup, &mut out)) && told(&mut out).is_empty());
+        digroup.set_loop(true);
+        assert!((0..20).all(|_| play(&mut digroup, &mut out)));
+        assert_eq!(told(&mut out), [true]);
+        digroup.set_loop(false);
+        assert!((0..20).all(|_| !play(&mut digroup, &mut out)));
+        assert_eq!(told(&mut out), [false]);
     }
 
     /// What a machine that stood still left out is counted as slips, and told of (T1P-05).

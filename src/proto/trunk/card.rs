@@ -501,6 +501,13 @@ pub enum CardOrder {
         /// Without integration.
         at_once: bool,
     },
+    /// What a span receives goes back to its far end, or does not any more (payload loopback, RFC 4805 3.2.5): [`Defect::Loopback`] tells of it.
+    Loop {
+        /// Where.
+        facility: Facility,
+        /// Whether it begins.
+        on: bool,
+    },
     /// Orders take so many milliseconds from now on; 0: at once, `u32::MAX`: they are never answered.
     Delay(u32),
     /// The next so many orders are refused.
