@@ -5,6 +5,7 @@ use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
+use tollgate::host::clock::{self, Clock};
 use tollgate::host::cluster::saved::{self, Saved};
 use tollgate::host::control::protocol::{Request, What};
 use tollgate::host::control::socket;
@@ -12,18 +13,29 @@ use tollgate::host::control::view::Body;
 
 /// Prints the calls of a gateway: asked of itself, or of the central node, which knows them even when the gateway is gone.
 pub fn dump(socket: &Path, node: Option<u32>) -> Result<ExitCode> {
-    let show = |what| ask::exchange(socket, &Request::Show { what, name: None, state: None }).map(|(response, _)| response.body);
-    let its = match show(What::Cac)? {
+    let show = |what, name| ask::exchange(socket, &Request::Show { what, name, state: None }).map(|(response, _)| response.body);
+    let its = match show(What::Cac, None)? {
         Body::Cac(admission) => admission.link.map(|link| link.node).context("this gateway is in no cluster")?,
-        Body::Cluster(_) => node.context("this is the central node: --node says whose calls")?,
+        Body::Cluster(cluster) => {
+            let node = node.context("this is the central node: --node says whose calls")?;
+            let row = cluster.nodes.iter().find(|row| row.node == node);
+            let row = row.with_context(|| format!("there is no node {node} here: it has not told of any call, or is forgotten"))?;
+            if row.state == "lost" && row.calls == 0 {
+                bail!("node {node} is lost, and no call of it counts here");
+            }
+            node
+        }
         _ => bail!("the answer cannot be read; is it of another version?"),
     };
     if node.is_some_and(|node| node != its) {
         bail!("this is node {its}");
     }
-    let Body::Ccbs(list) = show(What::Ccbs)? else { bail!("the answer cannot be read; is it of another version?") };
+    // Its GUIDs begin with it: the others are not even looked at.
+    let Body::Ccbs(list) = show(What::Ccbs, Some(format!("{its:08x}-*")))? else {
+        bail!("the answer cannot be read; is it of another version?")
+    };
     let calls = list.rows.into_iter().filter(|row| row.node == its).collect();
-    print(&serde_json::to_string(&Saved { node: its, for_s: 0, calls })?)?;
+    print(&serde_json::to_string(&Saved { node: its, calls, ..Saved::default() })?)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -32,6 +44,7 @@ pub fn restore(config: Option<&Path>, socket: Option<PathBuf>, file: &Path, seco
     let config = read(config)?;
     let text = std::fs::read_to_string(file).with_context(|| format!("{}", file.display()))?;
     let running = socket.unwrap_or_else(|| socket::path(&config));
-    print(&saved::restore(&config, &running, &text, Duration::from_secs(seconds))?)?;
+    let now = clock::wall_s(&Clock::new());
+    print(&saved::restore(&config, &running, &text, Duration::from_secs(seconds), now)?)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -38,7 +38,7 @@ pub fn central(view: &ClusterView) -> String {
         events.row([format!("{} s ago", line.age_s), line.what.clone()]);
     }
     format!(
-        "central node {}{etcd}{dry}, epoch {}, load {}: {} calls; granted {}, refused {}, answered \"learning\" {}, \"busy\" {}, told of {}; stale messages {}, unreadable {}, strangers {}\n{alarms}{}\n{nodes}\n{}{}{offenders}{events}",
+        "central node {}{etcd}{dry}, epoch {}, load {}: {} calls; granted {}, refused {}, answered \"learning\" {}, \"busy\" {}, told of {}; stale messages {}, unreadable {}, too many {}, strangers {}\n{alarms}{}\n{nodes}\n{}{}{offenders}{events}",
         view.mode,
         view.epoch,
         view.load,
@@ -50,6 +50,7 @@ pub fn central(view: &ClusterView) -> String {
         view.facts,
         view.stale,
         view.unreadable,
+        view.overrun,
         view.strangers,
         super::admission::scopes(&view.scopes.rows),
         self::quotas("COUNTS", quotas),

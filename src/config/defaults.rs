@@ -525,7 +525,7 @@ register! {
         nodes: Vec<u32> = (Vec::new()) in (0..=1024, 1..=65535); restart
         /// In a cluster: what a gateway does with new calls while the central node cannot be reached. `"open"` takes all and tells
         /// afterwards; `"hold-last"` replaces calls that end, one for one, and the central node keeps counting the calls of a node it
-        /// lost, and a floor for each of `nodes`: a hundredth of each limit, at least one call, where all floors are half of it or less;
+        /// lost, and a floor for each of `nodes`: a hundredth of each limit, at least one call, at most an equal part of half of it;
         /// `"share"` takes an equal part of each limit; `"closed"` none. Emergency calls pass. The same at all nodes, with the limits.
         disconnected: Disconnected = (Disconnected::Open) in (); restart
         /// How long a call waits for the decision about it: of the central node, or inside a gateway of the core that has the places. Then

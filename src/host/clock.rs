@@ -70,6 +70,11 @@ impl WallClock {
     }
 }
 
+/// The wall clock in seconds since 1970.
+pub fn wall_s(clock: &Clock) -> u64 {
+    wall_us_at_zero(clock).saturating_add(clock.now().0 / 1_000) / 1_000_000
+}
+
 /// The wall-clock time of [`Time::ZERO`] as of now, in microseconds since 1970.
 pub fn wall_us_at_zero(clock: &Clock) -> u64 {
     u64::try_from(WallClock::new(clock).wall_at_zero_ns / 1000).unwrap_or(0)

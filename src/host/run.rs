@@ -46,6 +46,9 @@ pub fn run(config: Config, path: Option<PathBuf>, socket: Option<PathBuf>) -> Re
         clock,
     };
     let control = Control::new(setup)?;
+    if let Some(cluster) = &gateway.cluster {
+        cluster.ready();
+    }
     tracing::info!("{}", started(&config, &gateway, &transport));
     if let Err(error) = writeln!(std::io::stdout(), "{}", ready(&config, &gateway, &transport, &control)) {
         tracing::warn!("the gateway is ready, and standard output does not take the line that says so: {error}");

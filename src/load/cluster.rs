@@ -75,6 +75,9 @@ pub fn run(args: &Args, config: &Config) -> Result<ExitCode> {
     if config.cac.mode != CacMode::Cluster {
         bail!("--cluster: --config must be the file of a gateway in a cluster (cac.mode = \"cluster\")");
     }
+    if let Some(rate) = args.rate.filter(|rate| !(0.001..=1e6).contains(rate)) {
+        bail!("--rate: {rate} is not between 0.001 and 1000000 calls per second");
+    }
     let mut cast = Cast::begin(args, config)?;
     let synced = cast.wait_for_sync()?;
     let (began, ended) = cast.play(args);
@@ -101,6 +104,9 @@ impl Cast {
             None if config.cac.nodes.is_empty() => vec![config.cac.node],
             None => config.cac.nodes.clone(),
         };
+        if config.cac.cs_key.is_some() && numbers.len() > 1 {
+            bail!("--cluster: with keys every gateway has its own, and this file has that of one: --gateways 1, or without keys");
+        }
         let clock = Clock::new();
         let (waker, sleeper) = wake::pair().context("an event to be woken by")?;
         let mut players = Vec::new();
@@ -152,7 +158,7 @@ impl Cast {
     fn play(&mut self, args: &Args) -> (Time, Time) {
         let begin = self.clock.now();
         let end = begin + Duration::try_from_secs_f64(args.duration).unwrap_or(Duration::ZERO);
-        let every = args.rate.filter(|rate| *rate > 0.0).map(|rate| Duration::from_secs_f64(1.0 / rate));
+        let every = args.rate.map(|rate| Duration::from_secs_f64(1.0 / rate));
         let (mut due, mut turn) = (begin, 0);
         loop {
             let now = self.clock.now();

@@ -64,9 +64,11 @@ pub(super) struct Process {
     last_link: u64,
     octets: Vec<u8>,
     inbox: Inbox<Letter>,
-    /// Connections that take nothing, or are gone, and how many messages are to be done first: the last words of who is gone are among
-    /// them. `None`: they are still to be counted.
-    down: BTreeMap<LinkId, Option<u64>>,
+    /// Connections that take nothing, or are gone: their sessions end behind all that had come by them, the last words of who is gone
+    /// among it. Whether all of that has been taken.
+    down: BTreeMap<LinkId, bool>,
+    /// Messages of connections that send more than their part.
+    pub overrun: u64,
 }
 
 /// Runs the central node until a signal ends it. `path` is the file of `config`, to be read again by a reload; `socket` goes before
@@ -160,6 +162,7 @@ impl Process {
             octets: Vec::new(),
             inbox: Inbox::new(decide_within),
             down: BTreeMap::new(),
+            overrun: 0,
         };
         Ok((process, context))
     }
@@ -215,40 +218,50 @@ impl Process {
 
     /// Takes all that has come, so that it is known how long it waits, and does some of it.
     fn receive(&mut self, now: Time) -> bool {
-        while self.inbox.len() < INBOX_MAX {
-            let Ok(name) = self.router.recv_bytes(zmq::DONTWAIT) else { break };
-            let Ok(message) = self.router.recv_msg(zmq::DONTWAIT) else { break };
+        if self.take_in(now) {
+            self.down.values_mut().for_each(|taken| *taken = true);
+        }
+        let mut worked = false;
+        for _ in 0..PER_TURN {
+            let Some((name, Letter { user, framed }, load)) = self.inbox.pop(now) else { break };
+            worked = true;
+            self.central.set_load(load);
+            self.received(now, name, user, framed);
+        }
+        self.end_links(now);
+        worked
+    }
+
+    /// Takes what has come; false when there is more.
+    fn take_in(&mut self, now: Time) -> bool {
+        for _ in 0..INBOX_MAX {
+            if self.inbox.is_full() {
+                return false;
+            }
+            let Ok(name) = self.router.recv_bytes(zmq::DONTWAIT) else { return true };
+            let Ok(mut message) = self.router.recv_msg(zmq::DONTWAIT) else { return true };
             // One part for the name, one for the message; what is behind them is no message of ours.
             let mut more = message.get_more();
             let is_whole = !more;
             while more {
                 more = self.router.recv_msg(zmq::DONTWAIT).is_ok_and(|part| part.get_more());
             }
-            self.inbox.push(now, Letter { name, message, is_whole });
-        }
-        let (_, come) = self.inbox.counts();
-        self.down.values_mut().for_each(|first| *first = first.or(Some(come)));
-        let mut worked = false;
-        for _ in 0..PER_TURN {
-            let Some((letter, load)) = self.inbox.pop(now) else { break };
-            worked = true;
-            self.central.set_load(load);
-            let Letter { name, mut message, is_whole } = letter;
             let user = if self.has_keys { message.gets("User-Id").and_then(|user| user.parse().ok()) } else { None };
             match wire::get_to_central(&message) {
-                Ok(framed) if is_whole && user.is_some() == self.has_keys => self.received(now, name, user, framed),
+                Ok(framed) if is_whole && user.is_some() == self.has_keys => {
+                    let is_taken = self.inbox.push(now, name, message.len(), Letter { user, framed });
+                    self.overrun += u64::from(!is_taken);
+                }
                 _ => self.unreadable += 1,
             }
         }
-        self.end_links(now);
-        worked
+        false
     }
 
     /// Ends the sessions of connections that took nothing, behind what had come by them.
     fn end_links(&mut self, now: Time) {
-        let (done, _) = self.inbox.counts();
-        let gone = |(link, first): (&LinkId, &Option<u64>)| first.is_some_and(|first| first <= done).then_some(*link);
-        let gone: Vec<LinkId> = self.down.iter().filter_map(gone).collect();
+        let is_done = |link: &LinkId| self.names.get(link).is_none_or(|name| !self.inbox.has(name));
+        let gone: Vec<LinkId> = self.down.iter().filter(|(link, taken)| **taken && is_done(link)).map(|(link, _)| *link).collect();
         for link in gone {
             self.down.remove(&link);
             self.link_down(now, link);
@@ -297,7 +310,7 @@ impl Process {
             match action {
                 Action::Send(link, framed) => {
                     if !self.send(link, &framed) {
-                        self.down.entry(link).or_insert(None);
+                        self.down.entry(link).or_insert(false);
                     }
                 }
                 Action::Close(link) => {
@@ -357,6 +370,7 @@ impl Process {
             Note::Forgotten(sc, calls) => format!("node {} ended or was lost for too long: {calls} of its calls no longer count", sc.0),
             Note::DuplicateId(sc) => format!("two nodes say they are {}: the newcomer was refused", sc.0),
             Note::Refused(sc, why) => format!("node {} was refused: {}", sc.0, why.text()),
+            Note::Unlisted(sc) => format!("node {} is not in cac.nodes here: nothing is kept for it when it is cut off", sc.0),
             Note::OtherRules(sc) => format!(
                 "node {} has another cac.disconnected, cac.nodes, or limits under hold-last or share: alone it may take more than is kept for it",
                 sc.0
@@ -386,11 +400,10 @@ impl Process {
     }
 }
 
-/// A message that has come, and from which connection.
+/// A message that has come; with keys, and of whom.
 struct Letter {
-    name: Vec<u8>,
-    message: zmq::Message,
-    is_whole: bool,
+    user: Option<u32>,
+    framed: Framed<ToCentral>,
 }
 
 /// The machine of one life.

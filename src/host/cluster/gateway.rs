@@ -2,10 +2,11 @@
 
 use super::keys;
 use super::link::{CorePlace, Link, Order};
-use super::saved::{self, Restored};
+use super::saved::Restored;
+use super::staged::Staged;
 use super::view::{CcbRow, LinkView};
 use crate::config::{self, CacMode, Config};
-use crate::host::clock::Clock;
+use crate::host::clock::{self, Clock};
 use crate::host::cpu;
 use crate::host::entropy;
 use crate::host::ring;
@@ -14,7 +15,7 @@ use crate::proto::base::Time;
 use crate::proto::cac::asker::{FromLink, ToLink};
 use crate::proto::cac::message::Told;
 use crate::proto::cac::node::{Node, Settings};
-use crate::proto::cac::{Guid, Limits, ScId};
+use crate::proto::cac::{Guid, KBITS_MAX, Limits, ScId};
 use anyhow::{Context, Result};
 use crossbeam::channel::{Sender, bounded};
 use std::collections::VecDeque;
@@ -26,6 +27,7 @@ use std::time::Duration;
 const RING: usize = 4096;
 /// Calls of one gateway: more than its cores can hold connections.
 const CALLS_MAX: usize = 8_000_000;
+const _: () = assert!(CALLS_MAX as u64 * KBITS_MAX as u64 <= u32::MAX as u64);
 /// Orders that wait.
 const ORDERS: usize = 64;
 /// How long the link may take to answer an operator.
@@ -50,6 +52,7 @@ pub struct Cluster {
     waker: Waker,
     lost_since: Arc<AtomicU64>,
     centrals: Vec<std::net::SocketAddr>,
+    staged: Staged,
 }
 
 impl Cluster {
@@ -62,11 +65,11 @@ impl Cluster {
             return Ok(None);
         }
         let tree = config::tree(config).context("cac.mode = \"cluster\": no scopes")?;
-        let (told, keep) = saved::take(config, &tree)?.unwrap_or_default();
+        let (staged, told, keep) = Staged::find(config, &tree, clock::wall_s(&clock))?;
         if !told.is_empty() {
             tracing::warn!("{} calls of the last life of this gateway count on, without a connection here", told.len());
         }
-        Cluster::start_with(config, wakers, clock, told, keep).map(Some)
+        Cluster::start_staged(config, wakers, clock, (staged, told, keep)).map(Some)
     }
 
     /// The same in a cluster, with calls of a last life, which count for so long; zero: until they are released.
@@ -80,6 +83,15 @@ impl Cluster {
         told: Vec<Told>,
         keep: Duration,
     ) -> Result<(Arc<Cluster>, Vec<CoreLink>)> {
+        Cluster::start_staged(config, wakers, clock, (Staged::default(), told, keep))
+    }
+
+    fn start_staged(
+        config: &Config,
+        wakers: &[Waker],
+        clock: Clock,
+        (staged, told, keep): (Staged, Vec<Told>, Duration),
+    ) -> Result<(Arc<Cluster>, Vec<CoreLink>)> {
         let cac = &config.cac;
         let tree = Arc::new(config::tree(config).context("cac.mode = \"cluster\": no scopes")?);
         let keys = keys::of(config)?.zip(cac.cs_key.as_deref().and_then(keys::decode));
@@ -87,7 +99,7 @@ impl Cluster {
         // Drawn, so that two gateways of one number that start at the same moment are told apart.
         let incarnation = entropy::seed().context("no randomness from the kernel")?[0] as u32;
         let settings = Settings {
-            nodes: cac.nodes.len() as u32,
+            nodes: cac.nodes.iter().copied().map(ScId).collect(),
             centrals: centrals.len() as u8,
             calls_max: CALLS_MAX,
             cores: wakers.len() as u8,
@@ -127,7 +139,7 @@ impl Cluster {
             link.run();
         };
         std::thread::Builder::new().name("cluster".into()).spawn(run).context("no thread for the cluster's link")?;
-        Ok((Arc::new(Cluster { orders, waker, lost_since, centrals }), links))
+        Ok((Arc::new(Cluster { orders, waker, lost_since, centrals, staged }), links))
     }
 
     /// Where the central nodes are.
@@ -164,8 +176,18 @@ impl Cluster {
         self.order(Order::Release(only, reply)).then(|| answer.recv_timeout(ANSWER_WITHIN).ok())?
     }
 
-    /// The process ends: the central node is told that its calls are over.
+    /// The gateway is ready: nothing can go wrong any more with the calls that were put there for this start.
+    pub fn ready(&self) {
+        self.staged.taken();
+    }
+
+    /// The process ends: the central node is told that its calls are over, unless there are some for the next start.
     pub fn leave(&self) {
+        if self.staged.is_for_next() {
+            tracing::info!("cluster: there are calls for the next start of this gateway: no place is given back");
+            self.order(Order::Stop);
+            return;
+        }
         let (done, ended) = bounded(1);
         if self.order(Order::Leave(done)) {
             // One that stands still is found out by silence.
@@ -175,7 +197,10 @@ impl Cluster {
 
     /// Other limits, for the rules of being alone.
     pub fn set_limits(&self, limits: Vec<Limits>) {
-        self.order(Order::Limits(limits));
+        if self.orders.send_timeout(Order::Limits(limits), ANSWER_WITHIN).is_err() {
+            tracing::error!("cluster: the link does not take the new limits for being alone: reload again");
+        }
+        self.waker.wake();
     }
 }
 

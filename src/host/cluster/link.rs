@@ -139,7 +139,10 @@ impl Run {
             match order {
                 // Who asked may have gone.
                 Order::View(reply) => drop(reply.send(self.view(now))),
-                Order::Ccbs(only, reply) => drop(reply.send(view::ccbs(now, self.link.node.calls(), only))),
+                Order::Ccbs(only, reply) => {
+                    let which = only.map_or(view::Which::All, view::Which::Call);
+                    drop(reply.send(view::ccbs(now, self.link.node.calls(), which)));
+                }
                 Order::Release(only, reply) => drop(reply.send(self.release(now, only))),
                 Order::Limits(limits) => self.link.node.set_limits(limits),
                 Order::Leave(done) => {
@@ -353,7 +356,7 @@ impl Run {
         sleeper.announce();
         let idle = self.link.orders.is_empty() && self.link.cores.iter().all(|core| core.from.is_empty());
         if idle {
-            let until = self.link.node.deadline().min(self.link.restored.deadline()).since(now).min(SLEEP_MAX);
+            let until = self.link.node.deadline().min(self.link.restored.deadline(&self.link.node)).since(now).min(SLEEP_MAX);
             // Rounded up: a poll that ends early would go round for nothing.
             let timeout = until.as_micros().div_ceil(1_000) as i64;
             let event = zmq::PollItem::from_fd(sleeper.event().as_raw_fd(), zmq::POLLIN);

@@ -16,5 +16,6 @@ mod operators;
 mod pair;
 pub mod saved;
 mod socket;
+mod staged;
 pub mod view;
 mod zap;

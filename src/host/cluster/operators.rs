@@ -1,14 +1,14 @@
 //! What operators ask of the central node, and what it does for them.
 
 use super::central::Process;
-use super::view::{self, ClusterView, NodeRow, OffenderRow, QuotaRow};
+use super::view::{self, CcbRow, ClusterView, NodeRow, OffenderRow, QuotaRow, Which};
 use crate::config::{self, Config};
 use crate::host::clock::Clock;
 use crate::host::control::lists::pick;
 use crate::host::control::protocol::{CacOrder, Failure, FailureKind, GatewayView, Request, What};
 use crate::host::control::server::Answers;
 use crate::host::control::socket;
-use crate::host::control::view::{Body, ChangeRow, DenialRow, Reload};
+use crate::host::control::view::{Body, ChangeRow, DenialRow, List, Reload};
 use crate::host::transport::Waker;
 use crate::proto::base::Time;
 use crate::proto::cac::central::{Event, Offender, Reach, Refused, Who};
@@ -20,6 +20,9 @@ use std::time::Duration;
 
 /// How long the central node may take to answer an operator.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+
+/// Calls of all nodes told at a time: some tens of milliseconds of the central node's time.
+const ROWS_MAX: usize = 50_000;
 
 /// Offenders shown, of those that are counted.
 const OFFENDERS_SHOWN: usize = 20;
@@ -88,17 +91,26 @@ impl Process {
         let Order { request, reply } = order;
         let done = match request {
             Request::Show { what: What::Cac, name, state } => match name.as_deref().and_then(view::guid) {
-                Some(guid) => pick(view::ccbs(now, self.central.authority(), Some(guid)), None, None).map(Body::Ccbs),
+                Some(guid) => pick(view::ccbs(now, self.central.authority(), Which::Call(guid)), None, None).map(Body::Ccbs),
                 None => self.view(now, name.as_deref(), state.as_deref()),
             },
-            Request::Show { what: What::Ccbs, name, state } => {
-                pick(view::ccbs(now, self.central.authority(), None), name.as_deref(), state.as_deref()).map(Body::Ccbs)
-            }
+            Request::Show { what: What::Ccbs, name, state } => self.ccbs(now, name.as_deref(), state.as_deref()).map(Body::Ccbs),
             Request::Cac(order) => self.order(now, &order).map(Body::Done),
             Request::Reload { dry_run } => self.reload(dry_run).map(Body::Reload),
             _ => Err(not_here()),
         };
         let _ = reply.send(done);
+    }
+
+    /// Calls wait meanwhile: so the rows are bounded where all nodes are asked for, and those of other nodes are not looked at.
+    fn ccbs(&self, now: Time, name: Option<&str>, state: Option<&str>) -> Result<List<CcbRow>, Failure> {
+        let (authority, which) = (self.central.authority(), Which::of(name));
+        let count = which.count(authority);
+        if which == Which::All && count > ROWS_MAX {
+            let message = format!("{count} calls are too many for one answer: `show ccbs 00000001-*` is what node 1 has");
+            return Err(Failure::new(FailureKind::Refused, message));
+        }
+        pick(view::ccbs(now, authority, which), name, state)
     }
 
     fn order(&mut self, now: Time, order: &CacOrder) -> Result<String, Failure> {
@@ -118,7 +130,7 @@ impl Process {
                     let alive = format!("node {node} is connected, and its calls are up: `cac drain {node}` keeps new ones from it");
                     return Err(Failure::new(FailureKind::Refused, alive));
                 }
-                let calls = self.central.authority().ledger().of_node(sc).count();
+                let calls = self.central.authority().ledger().count_of(sc);
                 self.step(now, Event::Forget(sc));
                 Ok(format!("node {node} is forgotten: {calls} calls no longer count"))
             }
@@ -182,6 +194,7 @@ impl Process {
             facts: counts.facts,
             stale: counts.stale,
             unreadable: self.unreadable,
+            overrun: self.overrun,
             strangers: self.doorman.refused(),
             scopes: pick(view::scopes(central.authority()), name, state)?,
             nodes: nodes.collect(),

@@ -4,15 +4,14 @@ use super::central::Process;
 use super::etcd::Store;
 use crate::config::Config;
 use crate::host::transport::Waker;
-use crate::proto::base::Time;
+use crate::proto::base::{Time, fnv};
 use crate::proto::cac::central;
 use crate::proto::cac::lease::{Action, Event, Lease};
 use anyhow::Result;
 
 /// Tells the cluster of a pair from others by its name; 0 where there is no pair, and so no other.
 pub(super) fn cluster(config: &Config) -> u64 {
-    let mix = |hash: u64, octet: u8| (hash ^ u64::from(octet)).wrapping_mul(0x0000_0100_0000_01b3);
-    let hash = config.cac.cluster.bytes().fold(0xcbf2_9ce4_8422_2325, mix);
+    let hash = config.cac.cluster.bytes().fold(fnv::BEGIN, |hash, octet| fnv::mix(hash, octet.into()));
     if config.cac.etcd.is_empty() { 0 } else { hash.max(1) }
 }
 

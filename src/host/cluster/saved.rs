@@ -5,21 +5,18 @@
 //! connection here: somebody else has them, or is clearing them at the far ends of the trunks, which are busy until then. So they count
 //! until an operator releases them, or for as long as `restore` was told.
 
+use super::staged;
 use super::view::CcbRow;
 use crate::config::{self, Config};
-use crate::host::control::socket;
 use crate::proto::base::Time;
 use crate::proto::cac::message::Told;
 use crate::proto::cac::node::{Event, Node};
-use crate::proto::cac::{Admission, Charge, Class, Direction, Guid, Leg, Tree};
+use crate::proto::cac::{Admission, Charge, Class, Direction, Guid, KBITS_MAX, Leg, Tree};
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
-use std::fs::{self, OpenOptions};
-use std::io::{ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 /// Ends told at a time, so that the calls of now are not kept waiting by thousands of others.
@@ -36,6 +33,9 @@ pub struct Saved {
     /// How long the calls count in the next life, in seconds; 0: until they are released.
     #[serde(default)]
     pub for_s: u64,
+    /// When they were put there for the next start, in seconds since 1970; 0: they are not.
+    #[serde(default)]
+    pub put_s: u64,
     /// The calls.
     pub calls: Vec<CcbRow>,
 }
@@ -67,6 +67,9 @@ fn told(row: &CcbRow, node: u32, tree: &Tree) -> Result<Told> {
     let classes = [Class::Normal, Class::Priority, Class::Emergency];
     let class = classes[pick("class", &classes.map(Class::name), &row.class)?];
     let admission = Admission::ALL[pick("admitted", &Admission::ALL.map(Admission::name), &row.admitted)?];
+    if row.kbits > KBITS_MAX {
+        bail!("{} kbit/s is more than a call can have ({KBITS_MAX})", row.kbits);
+    }
     let mut charge = Charge::new(direction, class, row.kbits);
     for name in &row.scopes {
         let scope = tree.iter().find(|(_, scope)| scope.name == *name).with_context(|| format!("there is no scope {name}"))?;
@@ -78,59 +81,31 @@ fn told(row: &CcbRow, node: u32, tree: &Tree) -> Result<Told> {
     Ok(Told { guid, leg, charge, admission })
 }
 
-/// Where the calls for the next life of a gateway lie: by the operator socket of its file, whichever it is started with.
-fn place(config: &Config) -> PathBuf {
-    let mut name = socket::path(config).into_os_string();
-    name.push(".calls");
-    name.into()
-}
-
-/// Checks what was saved against the file of its gateway, and puts it where the next start of that gateway takes it.
+/// Checks what was saved against the file of its gateway, and puts it where the next start of that gateway takes it. `running`: the
+/// operator socket of the gateway, which may run; `now`: seconds since 1970.
 ///
 /// # Errors
-/// When these are not calls of this gateway, when it runs (`running`: its operator socket), or what the system says.
-pub fn restore(config: &Config, running: &Path, saved: &str, keep: Duration) -> Result<String> {
+/// When these are not calls of this gateway, when its file does not say where they would be looked for, or what the system says.
+pub fn restore(config: &Config, running: &Path, saved: &str, keep: Duration, now: u64) -> Result<String> {
     let tree = config::tree(config).context("this gateway has no [[scope]] to count in")?;
     if config.cac.mode != config::CacMode::Cluster {
         bail!("this is not the file of a gateway in a cluster: cac.mode is not \"cluster\"");
     }
     let mut saved: Saved = serde_json::from_str(saved).context("not what `tollgate cac dump` prints")?;
-    saved.for_s = keep.as_secs();
+    (saved.for_s, saved.put_s) = (keep.as_secs(), now);
     let calls = saved.told(config.cac.node, &tree)?.len();
-    if UnixStream::connect(running).is_ok() {
-        bail!("a gateway runs at {}, with calls of its own: it can be given others at its start only", running.display());
-    }
-    let place = place(config);
-    let about = || format!("{}", place.display());
-    let mut part = place.as_os_str().to_owned();
-    part.push(".part");
-    if let Some(directory) = place.parent() {
-        fs::create_dir_all(directory).with_context(about)?;
-    }
-    let _ = fs::remove_file(&part);
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&part).with_context(about)?;
-    file.write_all(&serde_json::to_vec(&saved)?).and_then(|()| file.sync_all()).with_context(about)?;
-    fs::rename(&part, &place).with_context(about)?;
+    let place = staged::place(config).context(
+        "operator.socket is \"auto\", that is somewhere else for everybody who starts a gateway: set it, for the calls are put beside it",
+    )?;
+    staged::put(&place, &saved)?;
     let until = if keep.is_zero() { "until `tollgate cac release`".to_owned() } else { format!("for {} s", keep.as_secs()) };
-    Ok(format!("{calls} calls will count at the next start of node {}, {until}", config.cac.node))
-}
-
-/// The calls that were put there for this start, which are taken away; and how long they count.
-///
-/// # Errors
-/// When there are some and they cannot be read: to begin without them would free their places.
-pub fn take(config: &Config, tree: &Tree) -> Result<Option<(Vec<Told>, Duration)>> {
-    let place = place(config);
-    let about = || format!("calls for this start in {}: put them right (`tollgate cac restore`) or remove the file", place.display());
-    let text = match fs::read_to_string(&place) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        found => found.with_context(about)?,
+    let ends = match UnixStream::connect(running) {
+        Ok(_) => "; the gateway that runs gives no place back when it ends",
+        Err(_) => "",
     };
-    let saved: Saved = serde_json::from_str(&text).with_context(about)?;
-    let told = saved.told(config.cac.node, tree).with_context(about)?;
-    // Once: the start after this one has other calls.
-    fs::remove_file(&place).with_context(about)?;
-    Ok(Some((told, Duration::from_secs(saved.for_s))))
+    let within = staged::FRESH_FOR.as_secs() / 60;
+    let node = config.cac.node;
+    Ok(format!("{}: {calls} calls will count at the next start of node {node} within {within} minutes, {until}{ends}", place.display()))
 }
 
 /// Calls of the last life that count in this one.
@@ -153,9 +128,9 @@ impl Restored {
         self.calls.len()
     }
 
-    /// When some are to end.
-    pub fn deadline(&self) -> Time {
-        if self.calls.is_empty() { Time::NEVER } else { self.until }
+    /// When some are to end; while too much waits, the central node's answer comes first.
+    pub fn deadline(&self, node: &Node) -> Time {
+        if self.calls.is_empty() || node.queued().1 >= REPORTS_MAX { Time::NEVER } else { self.until }
     }
 
     /// The next end to be told, when their time is over and not too much waits.
@@ -181,7 +156,7 @@ impl Restored {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::proto::cac::{Kind, ScId, Scope};
     use std::sync::Arc;
@@ -204,13 +179,18 @@ mod tests {
         }
     }
 
+    /// One call of node 3 in the pool `carrier`, for seven seconds.
+    pub fn saved() -> Saved {
+        Saved { node: 3, for_s: 7, put_s: 0, calls: vec![CcbRow { scopes: vec!["carrier".into()], ..row(1) }] }
+    }
+
     /// Only calls of this gateway, in scopes it has, count for it.
     #[test]
     fn what_was_saved_is_read_or_refused() {
         let saved = |change: fn(&mut CcbRow)| {
             let mut row = row(1);
             change(&mut row);
-            Saved { node: 3, for_s: 0, calls: vec![row] }
+            Saved { node: 3, for_s: 0, put_s: 0, calls: vec![row] }
         };
         let told = saved(|_| {}).told(3, &tree()).unwrap();
         assert_eq!((told.len(), told[0].leg, told[0].charge.class), (1, Leg::Egress, Class::Priority));
@@ -225,6 +205,7 @@ mod tests {
         refused(saved(|row| row.scopes = vec!["south".into()]), "no scope south");
         refused(saved(|row| row.scopes.clear()), "counts nowhere");
         refused(saved(|row| row.class = "vip".into()), "class \"vip\"");
+        refused(saved(|row| row.kbits = u32::MAX), "more than a call can have");
     }
 
     /// They count for as long as was said, or until they are released; and end a few at a time.
@@ -235,20 +216,20 @@ mod tests {
         let begin = |keep| {
             let mut node = Node::new(Time::ZERO, Settings::new(ScId(3), 10), tree.clone(), Vec::new(), Vec::new());
             let calls = (1..=4).map(row).collect();
-            let told = Saved { node: 3, for_s: 0, calls }.told(3, &tree).unwrap();
+            let told = Saved { node: 3, for_s: 0, put_s: 0, calls }.told(3, &tree).unwrap();
             let restored = Restored::begin(Time::ZERO, &mut node, told, keep);
             assert_eq!((node.calls().ledger().len(), restored.left()), (4, 4));
             (node, restored)
         };
         let (node, mut restored) = begin(Duration::from_secs(5));
         let due = Time::from_millis(5_000);
-        assert_eq!((restored.deadline(), restored.next_end(Time::from_millis(4_999), &node)), (due, None));
+        assert_eq!((restored.deadline(&node), restored.next_end(Time::from_millis(4_999), &node)), (due, None));
         let ends: Vec<_> = std::iter::from_fn(|| restored.next_end(due, &node)).collect();
-        assert_eq!((ends.len(), restored.deadline()), (4, Time::NEVER));
+        assert_eq!((ends.len(), restored.deadline(&node)), (4, Time::NEVER));
         let (node, mut restored) = begin(Duration::ZERO);
-        assert_eq!(restored.deadline(), Time::NEVER);
+        assert_eq!(restored.deadline(&node), Time::NEVER);
         assert_eq!(restored.take(Guid { sc: 3, incarnation: 9, number: 2 }).len(), 1);
-        assert_eq!((restored.end_all(due), restored.deadline()), (3, due));
+        assert_eq!((restored.end_all(due), restored.deadline(&node)), (3, due));
         assert!(restored.next_end(due, &node).is_some());
     }
 }

@@ -5,7 +5,7 @@ use crate::proto::base::Time;
 use crate::proto::cac::charge::Key;
 use crate::proto::cac::node::QuotaView;
 use crate::proto::cac::quota::Part;
-use crate::proto::cac::{Authority, Cause, Ccb, Guid, ScopeId, Tree, UNLIMITED};
+use crate::proto::cac::{Authority, Cause, Ccb, Guid, ScId, ScopeId, Tree, UNLIMITED};
 use serde::{Deserialize, Serialize};
 
 /// A gateway's link to the central node.
@@ -107,6 +107,8 @@ pub struct ClusterView {
     pub stale: u64,
     /// Messages that could not be read.
     pub unreadable: u64,
+    /// Messages lost because their connection had more waiting than its part.
+    pub overrun: u64,
     /// Connections refused for their key.
     pub strangers: u64,
     /// The scopes.
@@ -252,8 +254,37 @@ pub fn guid(text: &str) -> Option<Guid> {
     parts.next().is_none().then_some(Guid { sc, incarnation, number })
 }
 
-/// The call control blocks of an authority: all, or those of one call.
-pub fn ccbs(now: Time, authority: &Authority, only: Option<Guid>) -> Vec<CcbRow> {
+/// Call control blocks that are asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Which {
+    /// All.
+    All,
+    /// Those of one node.
+    Node(ScId),
+    /// Those of one call.
+    Call(Guid),
+}
+
+impl Which {
+    /// Those that a pattern for GUIDs can fit: `00000001-*` fits the calls of node 1 only.
+    pub fn of(pattern: Option<&str>) -> Which {
+        let Some(pattern) = pattern else { return Which::All };
+        let node = || pattern.split_once('-').filter(|(node, _)| node.len() == 8).and_then(|(node, _)| u32::from_str_radix(node, 16).ok());
+        guid(pattern).map(Which::Call).or_else(|| node().map(|node| Which::Node(ScId(node)))).unwrap_or(Which::All)
+    }
+
+    /// How many rows that is at most, and without a look at each.
+    pub fn count(self, authority: &Authority) -> usize {
+        match self {
+            Which::All => authority.ledger().len(),
+            Which::Node(sc) => authority.ledger().count_of(sc),
+            Which::Call(_) => 2,
+        }
+    }
+}
+
+/// The call control blocks of an authority.
+pub fn ccbs(now: Time, authority: &Authority, which: Which) -> Vec<CcbRow> {
     let tree = authority.tree();
     let name = |scope: ScopeId| tree.get(scope).map_or(String::new(), |scope| scope.name.clone());
     let row = |(key, ccb): (&Key, &Ccb)| CcbRow {
@@ -270,7 +301,12 @@ pub fn ccbs(now: Time, authority: &Authority, only: Option<Guid>) -> Vec<CcbRow>
         admitted: ccb.admission.name().into(),
         age_s: now.since(ccb.since).as_secs(),
     };
-    authority.ledger().iter().filter(|(key, _)| only.is_none_or(|guid| key.guid == guid)).map(row).collect()
+    let ledger = authority.ledger();
+    match which {
+        Which::All => ledger.iter().map(row).collect(),
+        Which::Node(sc) => ledger.of_node(sc).map(row).collect(),
+        Which::Call(guid) => ledger.of_call(guid).map(row).collect(),
+    }
 }
 
 /// The scopes of an authority: use and limits.

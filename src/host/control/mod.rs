@@ -28,7 +28,7 @@ pub mod socket;
 mod span_view;
 mod stall;
 #[cfg(test)]
-mod tests;
+pub(in crate::host) mod tests;
 pub mod trace;
 pub mod view;
 

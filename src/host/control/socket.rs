@@ -72,7 +72,7 @@ impl Drop for Bound {
 }
 
 /// Makes the directory when it is missing. One in a place where everybody may make some, such as `/tmp`, must be the user's own.
-fn prepare_directory(path: &Path) -> Result<()> {
+pub(in crate::host) fn prepare_directory(path: &Path) -> Result<()> {
     let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) else { return Ok(()) };
     match DirBuilder::new().mode(0o700).create(directory) {
         Ok(()) => return Ok(()),

@@ -23,10 +23,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// A directory that goes away.
-pub(super) struct Scratch(PathBuf);
+pub(in crate::host) struct Scratch(PathBuf);
 
 impl Scratch {
-    pub(super) fn new() -> Scratch {
+    pub(in crate::host) fn new() -> Scratch {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("tollgate-control-{}-{number}", std::process::id()));
@@ -34,7 +34,7 @@ impl Scratch {
         Scratch(path)
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(in crate::host) fn path(&self) -> &Path {
         &self.0
     }
 }
@@ -46,7 +46,7 @@ impl Drop for Scratch {
 }
 
 /// Two T1 and so many cores of role both.
-pub(super) fn text(cores: u8) -> String {
+pub(in crate::host) fn text(cores: u8) -> String {
     format!(
         r#"
         [cores]

@@ -1,6 +1,7 @@
 //! What every machine leans on: time, seeded randomness, identifiers, counters, the keyed hash, what texts meant before.
 
 pub mod counters;
+pub mod fnv;
 pub mod hash;
 pub mod id;
 pub mod memo;

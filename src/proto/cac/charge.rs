@@ -49,6 +49,10 @@ impl Class {
 /// Scopes one leg can count in: a trunk group with two pools above it, a zone, a peer.
 pub const SCOPES_PER_CHARGE: usize = 5;
 
+/// The most bandwidth of one leg, in kbit/s: three times what speech needs in the shortest packets over IPv6. With so much of each
+/// no sum over a table of calls leaves its range, so that what ends takes from it what it brought (I7).
+pub const KBITS_MAX: u32 = 500;
+
 /// What one leg of a call counts for, in which scopes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Charge {
@@ -59,7 +63,7 @@ pub struct Charge {
     pub direction: Direction,
     /// How much it matters.
     pub class: Class,
-    /// Its bandwidth in kbit/s.
+    /// Its bandwidth in kbit/s, at most [`KBITS_MAX`].
     pub kbits: u32,
 }
 
@@ -70,7 +74,7 @@ impl Charge {
 
     /// A leg in no scope.
     pub fn new(direction: Direction, class: Class, kbits: u32) -> Charge {
-        Charge { direction, class, kbits, ..Charge::EMPTY }
+        Charge { direction, class, kbits: kbits.min(KBITS_MAX), ..Charge::EMPTY }
     }
 
     /// Counts in `scope` too; one that is there already is not taken twice, one too many is left out.
@@ -85,7 +89,7 @@ impl Charge {
 
     /// The same with another bandwidth.
     pub fn with_kbits(self, kbits: u32) -> Charge {
-        Charge { kbits, ..self }
+        Charge { kbits: kbits.min(KBITS_MAX), ..self }
     }
 
     /// The scopes it counts in.

@@ -3,7 +3,7 @@
 //! Use is never kept for itself: it changes where a call control block is put in or taken out, and nowhere else, so a count cannot
 //! drift from the set. [`Ledger::audit`] counts anew for those who do not believe it.
 
-use super::charge::{Charge, Key, ScId};
+use super::charge::{Charge, Guid, Key, Leg, ScId};
 use super::floor::Floors;
 use super::limits::Amounts;
 use super::scope::ScopeId;
@@ -78,10 +78,26 @@ pub fn bucket_of(key: &Key) -> u8 {
     (key.guid.number ^ u64::from(key.guid.incarnation)).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()[0]
 }
 
+/// Where a call stands: those of one part of a node's calls are together, so that a part can be mended without a look at the others.
+type Place = (ScId, u8, Key);
+
+fn place(key: &Key) -> Place {
+    (key.sc, bucket_of(key), *key)
+}
+
+/// The first place of a part.
+fn first_of(sc: ScId, bucket: u8) -> Place {
+    (sc, bucket, Key::default())
+}
+
+fn entry<'a>((place, ccb): (&'a Place, &'a Ccb)) -> (&'a Key, &'a Ccb) {
+    (&place.2, ccb)
+}
+
 /// The set.
 #[derive(Debug)]
 pub struct Ledger {
-    ccbs: BTreeMap<Key, Ccb>,
+    ccbs: BTreeMap<Place, Ccb>,
     used: Vec<Amounts>,
     /// What of it sits on places of a node's quota.
     leased: Vec<Amounts>,
@@ -119,7 +135,7 @@ impl Ledger {
 
     /// These nodes may always have so much of each scope (R41).
     pub fn set_floors(&mut self, floors: Vec<Amounts>, nodes: &[ScId]) {
-        self.floors = Floors::new(floors, nodes, self.ccbs.iter().map(|(key, ccb)| (key.sc, &ccb.charge)));
+        self.floors = Floors::new(floors, nodes, self.ccbs.iter().map(|(place, ccb)| (place.0, &ccb.charge)));
     }
 
     /// What must stay free in `scope` for other nodes than `sc`, which use less than their floors.
@@ -134,32 +150,48 @@ impl Ledger {
 
     /// One call control block.
     pub fn get(&self, key: &Key) -> Option<&Ccb> {
-        self.ccbs.get(key)
+        self.ccbs.get(&place(key))
     }
 
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = (&Key, &Ccb)> {
-        self.ccbs.iter()
+        self.ccbs.iter().map(entry)
     }
 
     /// Those of one node: its own list in the source text.
     pub fn of_node(&self, sc: ScId) -> impl Iterator<Item = (&Key, &Ccb)> {
-        let first = Key { sc, ..Key::default() };
-        self.ccbs.range(first..).take_while(move |(key, _)| key.sc == sc)
+        self.ccbs.range(first_of(sc, 0)..).take_while(move |(place, _)| place.0 == sc).map(entry)
     }
 
-    /// Those of the node of `first`, from that key on.
+    /// How many one node has.
+    pub fn count_of(&self, sc: ScId) -> usize {
+        self.digests.get(&sc).map_or(0, |digests| digests.iter().map(|digest| digest.count as usize).sum())
+    }
+
+    /// The legs of one call, whosever.
+    pub fn of_call(&self, guid: Guid) -> impl Iterator<Item = (&Key, &Ccb)> {
+        let legs = move |&sc: &ScId| [Leg::Ingress, Leg::Egress].map(|leg| place(&Key { sc, guid, leg }));
+        self.digests.keys().flat_map(legs).filter_map(move |place| self.ccbs.get_key_value(&place).map(entry))
+    }
+
+    /// Those in one part of a node's calls.
+    pub fn of_bucket(&self, sc: ScId, bucket: u8) -> impl Iterator<Item = (&Key, &Ccb)> {
+        self.ccbs.range(first_of(sc, bucket)..).take_while(move |(place, _)| (place.0, place.1) == (sc, bucket)).map(entry)
+    }
+
+    /// Those of the node of `first` in their order, from that key on, which need not be here any more; from [`Key::default`] with its
+    /// `sc` on: all.
     pub fn from(&self, first: Key) -> impl Iterator<Item = (&Key, &Ccb)> {
-        self.ccbs.range(first..).take_while(move |(key, _)| key.sc == first.sc)
+        self.ccbs.range(place(&first)..).take_while(move |(place, _)| place.0 == first.sc).map(entry)
     }
 
     /// Puts `ccb` in, in place of the one of the same key; false when there is none and no more fit.
     pub fn put(&mut self, key: Key, ccb: Ccb) -> bool {
-        if !self.ccbs.contains_key(&key) && self.is_full() {
+        if !self.ccbs.contains_key(&place(&key)) && self.is_full() {
             return false;
         }
         self.add(&key, &ccb.charge);
-        if let Some(old) = self.ccbs.insert(key, ccb) {
+        if let Some(old) = self.ccbs.insert(place(&key), ccb) {
             self.subtract(&key, &old.charge);
         }
         true
@@ -167,13 +199,13 @@ impl Ledger {
 
     /// Notes that the node spoke of this call in `session`; false when it is not here.
     pub fn stamp(&mut self, key: &Key, session: u64) -> bool {
-        let found = self.ccbs.get_mut(key);
+        let found = self.ccbs.get_mut(&place(key));
         found.map(|ccb| ccb.stamp = ccb.stamp.max(session)).is_some()
     }
 
     /// Takes one out.
     pub fn take(&mut self, key: &Key) -> Option<Ccb> {
-        let ccb = self.ccbs.remove(key)?;
+        let ccb = self.ccbs.remove(&place(key))?;
         self.subtract(key, &ccb.charge);
         Some(ccb)
     }
@@ -236,5 +268,31 @@ fn each(amounts: &mut [Amounts], scopes: impl Iterator<Item = ScopeId>, mut chan
         if let Some(amounts) = amounts.get_mut(usize::from(scope.0)) {
             change(amounts);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::charge::{Class, Direction};
+    use super::*;
+
+    /// The parts are all of a node's calls, each once, in the order of a walk that can be left off and taken up anywhere.
+    #[test]
+    fn the_parts_of_a_node_are_its_calls() {
+        let key = |sc, number| Key { sc: ScId(sc), guid: Guid { number, ..Guid::default() }, ..Key::default() };
+        let charge = Charge::new(Direction::Inbound, Class::Normal, 80);
+        let ccb = Ccb { charge, admission: Admission::Granted, since: Time::ZERO, stamp: 0 };
+        let mut ledger = Ledger::new(1, 10_000);
+        (0..3 * 700).for_each(|number| assert!(ledger.put(key(number as u32 % 3, number), ccb)));
+        let of_node: Vec<Key> = ledger.of_node(ScId(1)).map(|(key, _)| *key).collect();
+        let parts = (0..=255).flat_map(|bucket| ledger.of_bucket(ScId(1), bucket).map(move |(key, _)| (bucket, *key)));
+        let first = Key { sc: ScId(1), ..Key::default() };
+        let mut walked: Vec<Key> = ledger.from(first).take(300).map(|(key, _)| *key).collect();
+        walked.extend(ledger.from(walked[299]).skip(1).map(|(key, _)| *key));
+        let parts: Vec<Key> = parts.inspect(|(bucket, key)| assert_eq!(*bucket, bucket_of(key))).map(|(_, key)| key).collect();
+        assert_eq!((of_node.len(), ledger.count_of(ScId(1)), ledger.count_of(ScId(7))), (700, 700, 0));
+        assert!(of_node == parts && of_node == walked);
+        assert_eq!(ledger.of_call(of_node[7].guid).map(|(key, _)| *key).collect::<Vec<_>>(), [of_node[7]]);
+        assert!(ledger.take(&of_node[0]).is_some() && ledger.get(&of_node[0]).is_none() && ledger.count_of(ScId(1)) == 699);
     }
 }

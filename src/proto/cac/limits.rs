@@ -108,9 +108,10 @@ impl Amounts {
         self.0 == [0; Amount::COUNT]
     }
 
-    /// The first amount that `self` would have above `ceiling` and that `change` makes larger.
+    /// The first amount that `self` would have above `ceiling` and that `change` makes larger; never one without a limit.
     pub fn first_above(&self, ceiling: &Amounts, change: &Amounts) -> Option<Amount> {
-        Amount::ALL.into_iter().find(|&amount| change.get(amount) > 0 && self.get(amount) > ceiling.get(amount))
+        let is_above = |amount: Amount| ceiling.get(amount) < UNLIMITED && self.get(amount) > ceiling.get(amount);
+        Amount::ALL.into_iter().find(|&amount| change.get(amount) > 0 && is_above(amount))
     }
 }
 
@@ -248,13 +249,24 @@ impl Limits {
         self.each(part)
     }
 
-    /// `amount` of every limit on what is in use; classes are not told apart.
+    /// `amount` of every limit on what is in use, see [`Limits::bounds`].
     pub fn each(&self, amount: impl Fn(u32) -> u32) -> Amounts {
+        self.bounds().zip(&Amounts::ZERO, |bound, _| amount(bound))
+    }
+
+    /// What is limited beside the calls of a scope, and how far: reservations for one direction are limits of the other. Head room is not
+    /// in it: what is above these is for priority calls only.
+    pub fn bounds(&self) -> Amounts {
+        let is_limited = self.calls < UNLIMITED;
+        let left = |kept: u32| self.calls.saturating_sub(kept);
+        let reserved = |limit: u32, kept: u32| if is_limited && kept > 0 { limit.min(left(kept)) } else { limit };
+        let normal = if is_limited { left(self.reserved_priority) } else { UNLIMITED };
         Amounts::UNLIMITED
-            .with(Amount::Calls, amount(self.calls))
-            .with(Amount::Inbound, amount(self.inbound))
-            .with(Amount::Outbound, amount(self.outbound))
-            .with(Amount::Kbits, amount(self.kbits))
+            .with(Amount::Calls, self.calls)
+            .with(Amount::Inbound, reserved(self.inbound, self.reserved_outbound))
+            .with(Amount::Outbound, reserved(self.outbound, self.reserved_inbound))
+            .with(Amount::Normal, normal)
+            .with(Amount::Kbits, self.kbits)
     }
 
     /// How fast new calls in this direction may come.
@@ -433,5 +445,15 @@ mod tests {
             assert!(taken <= 5 + millis / 100, "{taken} after {millis} ms");
         }
         assert_eq!(taken, 5 + 99);
+    }
+
+    /// Much traffic is no limit: where none is set no call is refused for it.
+    #[test]
+    fn what_has_no_limit_refuses_nothing() {
+        let used = Amounts::ZERO.with(Amount::Kbits, u32::MAX - 100);
+        let change = Amounts::ZERO.with(Amount::Calls, 1).with(Amount::Kbits, 80);
+        assert_eq!(Limits::of_calls(10).refuses(&used, &change, Class::Normal), None);
+        let limited = Limits { kbits: 1_000, ..Limits::NONE };
+        assert_eq!(limited.refuses(&used, &change, Class::Normal), Some((Cause::Bandwidth, u32::MAX - 100, 1_000)));
     }
 }

@@ -20,6 +20,8 @@ pub mod features {
     pub const QUOTAS: u32 = 1 << 1;
     /// A gateway that knows [`Answer::Busy`](super::Answer::Busy).
     pub const BUSY: u32 = 1 << 2;
+    /// A central node that keeps the floors of hold-last free ([`floor`](super::super::floor)).
+    pub const FLOORS: u32 = 1 << 3;
 }
 
 /// One of the central nodes that a gateway is configured with, by its place among them.
@@ -170,7 +172,10 @@ pub enum ToCentral {
         scopes: Vec<QuotaUse>,
     },
     /// The authority of the node is alive (R36).
-    Heartbeat,
+    Heartbeat {
+        /// As in the hello, for they change with a reload.
+        rules: u64,
+    },
     /// The node ends, and its calls with it.
     Goodbye,
 }

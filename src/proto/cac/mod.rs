@@ -37,7 +37,7 @@ pub mod wire;
 mod world;
 
 pub use authority::{Authority, Verdict};
-pub use charge::{Charge, Class, Direction, Guid, Key, Leg, ScId};
+pub use charge::{Charge, Class, Direction, Guid, KBITS_MAX, Key, Leg, ScId};
 pub use ledger::{Admission, Ccb, Ledger};
 pub use limits::{Amount, Amounts, Cause, Denial, Limits, Rate, UNLIMITED};
 pub use policy::Policy;

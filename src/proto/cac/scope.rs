@@ -2,6 +2,7 @@
 
 use super::charge::{Charge, Class, Direction};
 use super::prefix::{Prefix, Prefixes};
+use crate::proto::base::fnv;
 use std::net::IpAddr;
 
 /// Places for a trunk group and pools above one another (R15).
@@ -197,8 +198,8 @@ impl Tree {
 
     /// A number that differs when scopes do: nodes with different trees must not count together.
     pub fn fingerprint(&self) -> u64 {
-        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-        let mut mix = |byte: u8| hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        let mut hash = fnv::BEGIN;
+        let mut mix = |byte: u8| hash = fnv::mix(hash, byte.into());
         for scope in &self.scopes {
             scope.name.bytes().for_each(&mut mix);
             mix(0xff);

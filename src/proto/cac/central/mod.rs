@@ -12,7 +12,7 @@ mod quotas;
 use super::authority::{Authority, Verdict};
 use super::charge::{Class, Key, ScId};
 use super::floor;
-use super::ledger::{BUCKETS, Ccb, Digests, bucket_of};
+use super::ledger::{BUCKETS, Ccb, Digests};
 use super::limits::{Amounts, Cause, Denial, Limits};
 use super::message::{Answer, Framed, Header, LOAD_MAX, Refusal, Report, Request, ToCentral, ToNode, Told, VERSION, features};
 use super::policy::{self, Policy};
@@ -126,7 +126,7 @@ impl Settings {
             credit: 16,
             cluster: 0,
             giving: Vec::new(),
-            features: features::COPY | features::QUOTAS,
+            features: features::COPY | features::QUOTAS | features::FLOORS,
         }
     }
 }
@@ -192,6 +192,8 @@ pub enum Note {
     DuplicateId(ScId),
     /// A node with another configuration or version was refused.
     Refused(ScId, Refusal),
+    /// A node is none of those it was told of: under hold-last nothing is kept for it.
+    Unlisted(ScId),
     /// A node has other policies, or under hold-last and share other limits: alone it may take more than is kept for it.
     OtherRules(ScId),
     /// A node of this cluster has seen a higher epoch than this one: there is another central node.
@@ -244,6 +246,8 @@ pub struct Central {
     load: u8,
     counts: Counts,
     actions: VecDeque<Action>,
+    /// Tells apart what nodes may do without it.
+    rules: u64,
 }
 
 impl Central {
@@ -255,6 +259,7 @@ impl Central {
         let authority = Authority::new(tree, limits, settings.calls_max);
         let missing = settings.expected.iter().map(|&sc| (sc, Record::missing(now)));
         let mut central = Central {
+            rules: 0,
             nodes: missing.collect(),
             lead_until: Some(Time::NEVER),
             learning: None,
@@ -349,11 +354,6 @@ impl Central {
         self.tell_crossings();
     }
 
-    /// What nodes may do without it.
-    fn rules(&self) -> u64 {
-        policy::fingerprint(&self.policies, self.authority.all_limits(), self.settings.expected.len() as u32)
-    }
-
     /// Every node that is expected has its floor in the scopes under hold-last, whether it is here or not (R41).
     fn set_floors(&mut self) {
         let nodes = &self.settings.expected;
@@ -363,6 +363,7 @@ impl Central {
         };
         let floors = self.policies.iter().enumerate().map(floor).collect();
         self.authority.set_floors(floors, nodes);
+        self.rules = policy::fingerprint(&self.policies, self.authority.all_limits(), &self.settings.expected);
     }
 
     /// One event.
@@ -444,7 +445,10 @@ impl Central {
             // A standby gives nothing, and is told nothing.
             ToCentral::QuotaReport { .. } if self.lead_until.is_none() => self.counts.stale += 1,
             ToCentral::QuotaReport { number, seen, scopes } => self.quota_report(now, sc, number, seen, &scopes),
-            ToCentral::Heartbeat => self.send(sc, ToNode::Heartbeat { load: self.load }),
+            ToCentral::Heartbeat { rules } => {
+                self.compare_rules(now, sc, rules);
+                self.send(sc, ToNode::Heartbeat { load: self.load });
+            }
             ToCentral::Goodbye => {
                 // It says so itself: nothing is admitted on its quotas any more.
                 if let Some(node) = self.nodes.get_mut(&sc) {
@@ -463,7 +467,7 @@ impl Central {
         let proves = differ.is_empty() && !node.told;
         node.told |= proves;
         if proves {
-            let calls = self.authority.ledger().of_node(sc).count() as u32;
+            let calls = self.authority.ledger().count_of(sc) as u32;
             self.note(Note::InSync(sc, calls, 0));
         }
         if proves || !differ.is_empty() {
@@ -598,8 +602,8 @@ impl Central {
             charge != Some(told.charge) && !pending.contains(&key(told))
         };
         let lacking: Vec<Told> = calls.iter().filter(differs).copied().collect();
-        let mine = self.authority.ledger().of_node(sc).map(|(key, _)| *key);
-        let gone: Vec<Key> = mine.filter(|key| bucket_of(key) == bucket && !has.contains(key) && !pending.contains(key)).collect();
+        let mine = self.authority.ledger().of_bucket(sc, bucket).map(|(key, _)| *key);
+        let gone: Vec<Key> = mine.filter(|key| !has.contains(key) && !pending.contains(key)).collect();
         lacking.iter().for_each(|told| self.fact(now, sc, told, session));
         for key in &gone {
             self.authority.release(key);

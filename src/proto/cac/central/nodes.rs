@@ -4,6 +4,10 @@ use super::super::charge::ScId;
 use super::super::message::features;
 use super::{Action, Central, Framed, Header, LinkId, NodeView, Note, Reach, Refusal, ToNode, VERSION};
 use crate::proto::base::Time;
+use std::time::Duration;
+
+/// How long rules may differ before operators are told: as long as it takes to reload both ends.
+const RULES_PATIENCE: Duration = Duration::from_secs(5);
 
 /// One gateway node.
 #[derive(Debug)]
@@ -46,6 +50,8 @@ pub(super) struct Session {
     pub leases: bool,
     pub reported: bool,
     pub granted: u64,
+    /// Since when its rules for being alone are others, and whether operators were told.
+    other_rules: Option<(Time, bool)>,
 }
 
 /// A sync under way.
@@ -108,7 +114,7 @@ impl Central {
                 Contact::Up(session) => (Reach::Syncing, session.incarnation, session.id),
                 Contact::Lost(since, _) => (Reach::Lost(*since), 0, 0),
             };
-            let (calls, drained) = (self.authority.ledger().of_node(sc).count(), self.drained.contains(&sc));
+            let (calls, drained) = (self.authority.ledger().count_of(sc), self.drained.contains(&sc));
             NodeView { sc, reach, told: node.has_told(), incarnation, session, calls, drained, lease_over: node.lease_over }
         })
     }
@@ -138,9 +144,14 @@ impl Central {
             self.note(Note::Refused(sc, why));
             return self.refuse(sc, &newcomer, why);
         }
-        if rules != 0 && rules != self.rules() {
+        let is_told = rules != 0 && rules != self.rules;
+        if is_told {
             self.note(Note::OtherRules(sc));
         }
+        if !self.is_listed(sc) {
+            self.note(Note::Unlisted(sc));
+        }
+        let link = newcomer.link;
         let until = now + self.settings.silence;
         let silence = self.settings.silence;
         let node = self.nodes.entry(sc).or_insert_with(|| Record::missing(now));
@@ -158,9 +169,33 @@ impl Central {
             }
             _ => self.welcome(now, sc, newcomer),
         }
+        if let Some(Contact::Up(session)) = self.nodes.get_mut(&sc).map(|node| &mut node.contact)
+            && session.link == link
+        {
+            session.other_rules = is_told.then_some((now, true));
+        }
+    }
+
+    /// A reload changes one end first: other rules are told of when they stay, once until they are the same again.
+    pub(super) fn compare_rules(&mut self, now: Time, sc: ScId, rules: u64) {
+        let is_other = rules != 0 && rules != self.rules;
+        let Some(Contact::Up(session)) = self.nodes.get_mut(&sc).map(|node| &mut node.contact) else { return };
+        session.other_rules = is_other.then(|| session.other_rules.unwrap_or((now, false)));
+        if let Some((since, told @ false)) = &mut session.other_rules
+            && now.since(*since) >= RULES_PATIENCE
+        {
+            *told = true;
+            self.note(Note::OtherRules(sc));
+        }
+    }
+
+    /// Whether it is one of those that are told of at the start; where none is, all are.
+    fn is_listed(&self, sc: ScId) -> bool {
+        self.settings.expected.is_empty() || self.settings.expected.contains(&sc)
     }
 
     fn welcome(&mut self, now: Time, sc: ScId, newcomer: Newcomer) {
+        let is_listed = self.is_listed(sc);
         self.sessions += 1;
         let id = self.sessions;
         let Some(node) = self.nodes.get_mut(&sc) else { return };
@@ -175,9 +210,11 @@ impl Central {
             features: newcomer.features,
             sync: None,
             synced: false,
-            leases: newcomer.features & self.settings.features & features::QUOTAS != 0,
+            // Places are given to those only whom the others count.
+            leases: is_listed && newcomer.features & self.settings.features & features::QUOTAS != 0,
             reported: false,
             granted: 0,
+            other_rules: None,
         };
         let leases = session.leases;
         let before = std::mem::replace(&mut node.contact, Contact::Up(session));

@@ -16,7 +16,7 @@ use super::floor;
 use super::ledger::{Admission, Ccb};
 use super::limits::{Amount, Amounts, Cause, Denial, Limits, UNLIMITED};
 use super::message::{Framed, Refusal, Report, Side, ToCentral, ToNode, Told, features};
-use super::policy::Policy;
+use super::policy::{self, Policy};
 use super::scope::{ScopeId, Tree};
 use crate::proto::base::Time;
 pub use quotas::QuotaView;
@@ -50,8 +50,8 @@ pub struct Settings {
     pub reports_max: usize,
     /// Calls at a time.
     pub calls_max: usize,
-    /// Nodes of the cluster, for [`Policy::Share`] and the floors of [`Policy::HoldLast`]. 0: it is not said, and there are no floors.
-    pub nodes: u32,
+    /// Nodes of the cluster, for [`Policy::Share`] and the floors of [`Policy::HoldLast`]. None: they are not said, and there are no floors.
+    pub nodes: Vec<ScId>,
     /// Central nodes of the cluster: one, or a pair of which one leads and the other keeps a copy (R42).
     pub centrals: u8,
     /// What this node can do beyond the first minor version: [`features`].
@@ -74,7 +74,7 @@ impl Settings {
             requests_max: 16_384,
             reports_max: 8_192,
             calls_max: 1_000_000,
-            nodes: 0,
+            nodes: Vec::new(),
             centrals: 1,
             features: features::COPY | features::QUOTAS | features::BUSY,
             cores: 1,
@@ -201,6 +201,10 @@ pub struct Node {
     held: Vec<Amounts>,
     requests: Requests,
     quotas: Quotas,
+    /// Tells apart what is decided here without the central node.
+    rules: u64,
+    /// Whether the central node that led last keeps floors free; one that is not known yet is taken for one that does.
+    floors_kept: bool,
     /// One for each central node, by [`Side`].
     links: Vec<Link>,
     /// The highest epoch seen, who had it, and its cluster.
@@ -215,6 +219,8 @@ impl Node {
         policies.resize(tree.len(), Policy::Open);
         let calls = Authority::new(tree.clone(), limits, settings.calls_max);
         Node {
+            rules: policy::fingerprint(&policies, calls.all_limits(), &settings.nodes),
+            floors_kept: true,
             held: vec![Amounts::ZERO; tree.len()],
             requests: Requests::new(settings.requests_max),
             quotas: Quotas::new(tree.len(), settings.cores),
@@ -275,6 +281,7 @@ impl Node {
     /// Other limits, for the rules of being alone; the central node has its own.
     pub fn set_limits(&mut self, limits: Vec<Limits>) {
         self.calls.set_limits(limits);
+        self.rules = policy::fingerprint(&self.policies, self.calls.all_limits(), &self.settings.nodes);
     }
 
     /// One event.
@@ -340,8 +347,8 @@ impl Node {
         for scope in charge.scopes().filter(|&scope| !charge.is_leased(scope)) {
             let ceiling = match self.policies.get(usize::from(scope.0)).copied().unwrap_or_default() {
                 Policy::Open => continue,
-                Policy::HoldLast if lost => self.may_hold(scope),
-                Policy::Share if lost => self.calls.limits(scope).share(self.settings.nodes),
+                Policy::HoldLast if lost => self.may_hold(scope, charge.class),
+                Policy::Share if lost => self.calls.limits(scope).share(self.settings.nodes.len() as u32),
                 Policy::HoldLast | Policy::Share | Policy::Closed => Amounts::ZERO,
             };
             let more = floor::need(charge).minus(&if has.contains(scope) { floor::need(has) } else { Amounts::ZERO });
@@ -354,12 +361,18 @@ impl Node {
         Ok(())
     }
 
-    /// What may be up in a scope under hold-last: as much of what is limited as was, or the floor (R41).
-    fn may_hold(&self, scope: ScopeId) -> Amounts {
+    /// What may be up in a scope under hold-last with a call of `class` among it: as much of what is limited as was, or the floor (R41);
+    /// and never more than the limits are now (R21).
+    fn may_hold(&self, scope: ScopeId, class: Class) -> Amounts {
         let limits = self.calls.limits(scope);
         let held = self.held.get(usize::from(scope.0)).copied().unwrap_or_default();
-        let held = held.zip(&floor::floor(&limits, self.settings.nodes), u32::max);
-        held.zip(&limits.each(|limit| limit), |held, limit| if limit < UNLIMITED { held } else { UNLIMITED })
+        let nodes = &self.settings.nodes;
+        // Nothing is kept for one that the others do not count.
+        let floor =
+            if self.floors_kept && nodes.contains(&self.settings.sc) { floor::floor(&limits, nodes.len() as u32) } else { Amounts::ZERO };
+        let held = held.zip(&floor, u32::max);
+        let held = held.zip(&limits.bounds(), |held, limit| if limit < UNLIMITED { held } else { UNLIMITED });
+        limits.ceiling(class).map_or(held, |ceiling| held.at_most(&ceiling))
     }
 
     /// Notes what there can be in each scope, at the loss of contact: what is up, and what calls may still take of quotas.
@@ -372,8 +385,9 @@ impl Node {
     fn counted(&self, scope: ScopeId, quota: u32) -> Amounts {
         let ledger = self.calls.ledger();
         let (used, leased) = (ordinary(&ledger.used(scope)), ordinary(&ledger.leased(scope)));
-        let others = used.get(Amount::Calls).saturating_sub(leased.get(Amount::Calls));
-        used.with(Amount::Calls, others.saturating_add(quota).min(UNLIMITED))
+        // They may all be normal ones.
+        let with_quota = |amount| used.get(amount).saturating_sub(leased.get(amount)).saturating_add(quota).min(UNLIMITED);
+        used.with(Amount::Calls, with_quota(Amount::Calls)).with(Amount::Normal, with_quota(Amount::Normal))
     }
 
     /// Everything that is up, as it is told.

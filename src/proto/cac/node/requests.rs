@@ -159,6 +159,11 @@ impl Node {
             let decision = self.alone(&charge, &told.charge, true);
             return self.change_decided(now, guid, leg, charge, decision);
         }
+        if self.leader_is_busy() && self.requests.of_call(guid, leg).is_none() {
+            self.counts.busy += 1;
+            let decision = self.alone(&charge, &told.charge, false);
+            return self.change_decided(now, guid, leg, charge, decision);
+        }
         self.quota_short(now, guid, &charge);
         let waiting = Waiting { guid, leg, charge, state: State::Change, due: now + self.settings.decide_within };
         let scope = charge.scopes().next().unwrap_or(ScopeId::NONE);

@@ -6,7 +6,6 @@
 use super::super::charge::{Guid, Key, Leg};
 use super::super::ledger::{Admission, bucket_of};
 use super::super::message::{Framed, Header, LOAD_MAX, Report, Side, ToCentral, ToNode, Told, VERSION, features};
-use super::super::policy;
 use super::reports::Reports;
 use super::{Action, Node, Note};
 use crate::proto::base::Time;
@@ -209,7 +208,7 @@ impl Node {
         link.state = State::Hello(now + PATIENCE);
         let attempt = link.attempts;
         let (fingerprint, features) = (self.tree.fingerprint(), self.settings.features);
-        let rules = policy::fingerprint(&self.policies, self.calls.all_limits(), self.settings.nodes);
+        let rules = self.rules;
         self.send(side, ToCentral::Hello { version: VERSION, attempt, fingerprint, highest_epoch, features, rules, cluster });
     }
 
@@ -307,6 +306,9 @@ impl Node {
         if leads && !self.obey(now, side, header.epoch, cluster) {
             return;
         }
+        if leads {
+            self.floors_kept = features & features::FLOORS != 0;
+        }
         let (heartbeat_at, compare_at) = (now + self.settings.heartbeat, now + self.settings.compare_every);
         let Some(link) = self.links.get_mut(side) else { return };
         link.failures = 0;
@@ -364,7 +366,8 @@ impl Node {
         }
         let Some(session) = self.session(side) else { return };
         (session.epoch, session.leads, session.proved) = (epoch, true, false);
-        let syncing = session.sync.is_some();
+        let (syncing, floors_kept) = (session.sync.is_some(), session.features & features::FLOORS != 0);
+        self.floors_kept = floors_kept;
         self.note(Note::Connected(Side(side as u8), epoch));
         self.quotas_begin(now);
         match syncing {
@@ -511,7 +514,7 @@ impl Node {
             self.compare(side);
         }
         if beat {
-            self.send(side, ToCentral::Heartbeat);
+            self.send(side, ToCentral::Heartbeat { rules: self.rules });
             let before = Time(now.0.saturating_sub(heartbeat.as_nanos() as u64));
             let overdue = self.links.get_mut(side).map_or(Vec::new(), |link| link.reports.take_overdue(now, before));
             for (number, report) in overdue {

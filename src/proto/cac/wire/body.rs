@@ -1,6 +1,6 @@
 //! The protobuf bodies, and what they are to the machines. Field numbers are never used again; 0 of an enumeration is "not said".
 
-use super::super::charge::{Charge, Class, Direction, Guid, Leg};
+use super::super::charge::{Charge, Class, Direction, Guid, KBITS_MAX, Leg};
 use super::super::ledger::{Admission, BUCKETS, Digest, Digests};
 use super::super::limits::{Cause, Denial};
 use super::super::message::{Answer, Handle, LOAD_MAX, Quota, QuotaUse, Refusal, Report, Request, ToCentral, ToNode, Told};
@@ -139,7 +139,14 @@ struct Heartbeat {
     load: u32,
 }
 
-/// The heartbeat of a gateway, or a word that says all: RESYNC, GOODBYE.
+/// The heartbeat of a gateway.
+#[derive(Clone, PartialEq, prost::Message)]
+struct Rules {
+    #[prost(fixed64, tag = "1")]
+    rules: u64,
+}
+
+/// A word that says all: RESYNC, GOODBYE.
 #[derive(Clone, PartialEq, prost::Message)]
 struct Nothing {}
 
@@ -272,6 +279,9 @@ impl Call {
     }
 
     fn charge(&self) -> Result<Charge, WireError> {
+        if self.kbits > KBITS_MAX {
+            return Err(WireError::Body);
+        }
         let mut charge = Charge::new(one_of(&DIRECTIONS, self.direction)?, one_of(&CLASSES, self.class)?, self.kbits);
         if self.scopes.len() > super::super::charge::SCOPES_PER_CHARGE {
             return Err(WireError::Body);
@@ -377,8 +387,8 @@ impl Wire for ToCentral {
                 append(&Quotas { number: *number, other: *seen, lease_ms: 0, scopes: scopes.iter().map(of).collect() }, out);
                 kind::QUOTA_REPORT
             }
-            ToCentral::Heartbeat => {
-                append(&Nothing {}, out);
+            &ToCentral::Heartbeat { rules } => {
+                append(&Rules { rules }, out);
                 kind::HEARTBEAT
             }
             ToCentral::Goodbye => {
@@ -440,7 +450,7 @@ impl Wire for ToCentral {
                 let (Quotas { number, other: seen, .. }, scopes) = quotas(body, of)?;
                 ToCentral::QuotaReport { number, seen, scopes }
             }
-            kind::HEARTBEAT => ToCentral::Heartbeat,
+            kind::HEARTBEAT => read(body).map(|Rules { rules }| ToCentral::Heartbeat { rules })?,
             kind::GOODBYE => ToCentral::Goodbye,
             other => return Err(WireError::Type(other)),
         })

@@ -1,6 +1,6 @@
 //! What both ends of a link must agree about, octet by octet.
 
-use super::super::charge::{Charge, Class, Direction, Guid, Leg};
+use super::super::charge::{Charge, Class, Direction, Guid, KBITS_MAX, Leg};
 use super::super::ledger::{Admission, BUCKETS, Digest};
 use super::super::limits::{Cause, Denial};
 use super::super::message::{Answer, Handle, Quota, QuotaUse, Refusal, Report, Request, Told};
@@ -47,7 +47,8 @@ fn all_to_central() -> Vec<ToCentral> {
             report: Report::Fact(Told { charge: told(6).charge.lease(ScopeId(300)), admission: Admission::Lease, ..told(6) }),
         },
         ToCentral::QuotaReport { number: 9, seen: 8, scopes: vec![QuotaUse { scope: ScopeId(0), live: 1, bound: u32::MAX, want: 3 }] },
-        ToCentral::Heartbeat,
+        ToCentral::Heartbeat { rules: 0x0123_4567_89ab_cdef },
+        ToCentral::Heartbeat { rules: 0 },
         ToCentral::Goodbye,
     ]
 }
@@ -116,7 +117,7 @@ fn the_octets_of_version_one_are_read_for_ever() {
     assert_eq!(hex, golden.replacen("54470100", "54470102", 1));
     // A hello and a welcome without what later versions say: of a gateway that keeps no copies, and of a central node that leads.
     let old = |kind: u8, body: &[u8]| {
-        let mut bytes = written(&ToCentral::Heartbeat);
+        let mut bytes = written(&ToCentral::Heartbeat { rules: 0 });
         (bytes[3], bytes[4], bytes[8]) = (0, kind, body.len() as u8);
         bytes.extend(body);
         bytes
@@ -170,4 +171,22 @@ fn cut_and_flipped_octets_are_read_or_refused() {
     }
     assert_eq!(get_to_node(&[0; 48]), Err(WireError::Magic));
     assert_eq!(get_to_node(&[]), Err(WireError::Short));
+}
+
+/// I7: what no call can be charged is not taken from a gateway that went wrong.
+#[test]
+fn bandwidth_beyond_that_of_a_call_is_unreadable() {
+    let mut charge = Charge::new(Direction::Inbound, Class::Normal, u32::MAX);
+    charge.add(ScopeId(0));
+    assert_eq!(charge.kbits, KBITS_MAX);
+    let fact = |kbits| {
+        let mut charge = charge;
+        charge.kbits = kbits;
+        let told = Told { guid: Guid::default(), leg: Leg::Ingress, charge, admission: Admission::Granted };
+        let message = ToCentral::Report { number: 1, report: Report::Fact(told) };
+        let mut bytes = Vec::new();
+        put_to_central(&Framed { header: Header::default(), message }, &mut bytes);
+        get_to_central(&bytes).map(drop)
+    };
+    assert_eq!((fact(KBITS_MAX), fact(KBITS_MAX + 1), fact(u32::MAX)), (Ok(()), Err(WireError::Body), Err(WireError::Body)));
 }

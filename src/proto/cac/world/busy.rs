@@ -1,6 +1,6 @@
 //! A central node with too much to do: it refuses early, and gateways decide at once instead of waiting (R38, race 16).
 
-use super::super::message::LOAD_MAX;
+use super::super::message::{Handle, Header, LOAD_MAX, Request};
 use super::*;
 
 impl World {
@@ -40,15 +40,52 @@ fn a_busy_central_node_keeps_no_call_waiting() {
     }
 }
 
-/// What is asked about a call that counts already is answered, and emergencies pass.
+/// What is asked about a call that counts already is answered, and emergencies pass; asked at the central node itself, for a gateway keeps
+/// such questions to itself.
 #[test]
 fn a_busy_central_node_answers_what_it_knows() {
-    let mut world = World::new(2, 2, 100, Policy::Closed);
-    let charge = world.tree.charge(ScopeId(1), None, Charge::new(Direction::Inbound, Class::Emergency, 80));
-    world.central_mut().set_load(LOAD_MAX);
-    let guid = world.guid(0);
-    world.ask(0, guid, Leg::Ingress, charge);
+    let mut world = World::new(2, 1, 100, Policy::Closed);
+    let normal = world.tree.charge(ScopeId(1), None, Charge::new(Direction::Inbound, Class::Normal, 80));
+    let mut emergency = normal;
+    emergency.class = Class::Emergency;
+    let (known, fresh) = (world.guid(0), world.guid(0));
+    world.ask(0, known, Leg::Ingress, normal);
     world.run(Duration::from_millis(5));
-    assert_eq!((world.outcomes(), world.central().counts().busy), ([0, 1, 0], 0));
-    world.settle();
+    assert_eq!(world.outcomes(), [1, 0, 0]);
+    world.central_mut().set_load(LOAD_MAX);
+    let mut number = 1_000;
+    let mut asked = |guid, leg, charge| {
+        number += 1;
+        let view = world.central().nodes().next().expect("the gateway");
+        let epoch = world.central().epoch();
+        let header = Header { sc: view.sc, incarnation: view.incarnation, epoch, session: view.session, number };
+        let message = ToCentral::Ask(Request { handle: Handle::default(), guid, leg, charge });
+        let link = world.gateways[0].links[0].expect("a link");
+        let before = world.central().counts();
+        world.step_central(0, central::Event::Received(link, Framed { header, message }));
+        let after = world.central().counts();
+        (after.granted - before.granted, after.busy - before.busy)
+    };
+    assert_eq!(asked(known, Leg::Ingress, normal), (1, 0), "a repeat");
+    assert_eq!(asked(known, Leg::Egress, emergency), (1, 0), "an emergency");
+    assert_eq!(asked(fresh, Leg::Ingress, normal), (0, 1), "a new call");
+}
+
+/// A change is not asked for either: it is decided as if the answer came too late.
+#[test]
+fn a_busy_central_node_is_not_asked_for_changes() {
+    for (policy, kbits) in [(Policy::Open, 160), (Policy::Closed, 80)] {
+        let mut world = World::new(3, 1, 100, policy);
+        let charge = world.tree.charge(ScopeId(1), None, Charge::new(Direction::Inbound, Class::Normal, 80));
+        let guid = world.guid(0);
+        world.ask(0, guid, Leg::Ingress, charge);
+        world.run(Duration::from_millis(5));
+        world.central_mut().set_load(LOAD_MAX);
+        world.run(Duration::from_millis(250));
+        world.step_node(0, node::Event::Change(guid, Leg::Ingress, charge.with_kbits(160)));
+        assert_eq!(world.decided.get("changed"), Some(&1), "{policy:?}: at once");
+        world.settle();
+        let counts = world.gateways[0].node.as_ref().map(|node| node.counts().busy);
+        assert_eq!((counts, world.in_use(Amount::Kbits)), (Some(1), kbits), "{policy:?}");
+    }
 }

@@ -127,6 +127,7 @@ struct World {
     calls_every: Option<Duration>,
     calls_last: Duration,
     emergencies: u32,
+    priorities: u32,
     /// Whether the ends compare what they have from time to time.
     compares: bool,
     /// Whether the sum of normal calls may not pass the limit now (I4).
@@ -197,6 +198,7 @@ impl World {
             calls_every: None,
             calls_last: Duration::from_secs(2),
             emergencies: 0,
+            priorities: 0,
             compares,
             clusters: [7; 2],
             kind,
@@ -269,7 +271,7 @@ impl World {
     fn start(&mut self, place: usize, saved: Vec<Told>) {
         self.gateways[place].incarnation += 1;
         let mut settings = node::Settings::new(World::sc(place), self.gateways[place].incarnation);
-        settings.nodes = self.gateways.len() as u32;
+        settings.nodes = (0..self.gateways.len()).map(World::sc).collect();
         settings.centrals = self.offices.len() as u8;
         settings.reports_max = REPORTS_MAX;
         settings.cores = cores::COUNT;
@@ -455,7 +457,11 @@ impl World {
         }
         let group = ScopeId(1 + self.rng.below(2) as u16);
         let (leg, direction) = [(Leg::Ingress, Direction::Inbound), (Leg::Egress, Direction::Outbound)][self.rng.below(2) as usize];
-        let class = if self.rng.chance(self.emergencies) { Class::Emergency } else { Class::Normal };
+        let class = match (self.rng.chance(self.emergencies), self.rng.chance(self.priorities)) {
+            (true, _) => Class::Emergency,
+            (_, true) => Class::Priority,
+            _ => Class::Normal,
+        };
         let charge = self.tree.charge(group, None, Charge::new(direction, class, 80));
         let guid = self.guid(place);
         self.ask(place, guid, leg, charge);
@@ -609,10 +615,14 @@ impl World {
 
     /// Normal calls that are up in all gateways.
     fn live(&self) -> u32 {
-        let nodes = self.gateways.iter().filter_map(|gateway| gateway.node.as_ref());
-        let known: u32 = nodes.map(|node| node.calls().ledger().used(POOL).get(Amount::Normal)).sum();
         let cores = self.gateways.iter().flat_map(|gateway| &gateway.cores);
-        known.max(cores.map(cores::Core::normal).sum())
+        self.in_use(Amount::Normal).max(cores.map(cores::Core::normal).sum())
+    }
+
+    /// What calls use in all gateways.
+    fn in_use(&self, amount: Amount) -> u32 {
+        let nodes = self.gateways.iter().filter_map(|gateway| gateway.node.as_ref());
+        nodes.map(|node| node.calls().ledger().used(POOL).get(amount)).sum()
     }
 
     fn all_in_sync(&self) -> bool {
@@ -638,7 +648,9 @@ impl World {
         }
         self.check_quotas();
         if self.strict {
-            assert!(self.live() <= self.limits[0].calls, "seed {seed}: I4: {} calls are up", self.live());
+            let (normal, priority) = (self.live(), self.in_use(Amount::Priority));
+            let all = self.limits[0].ceiling(Class::Priority).map_or(u32::MAX, |ceiling| ceiling.get(Amount::Calls));
+            assert!(normal <= self.limits[0].calls && normal + priority <= all, "seed {seed}: I4: {normal} and {priority} calls are up");
         }
     }
 

@@ -215,6 +215,80 @@ fn under_hold_last_no_limit_of_a_scope_is_passed() {
     assert_eq!(told, 21 * 80 + 8 * 20 - 16);
 }
 
+impl World {
+    /// Other limits at both ends.
+    fn set_limits(&mut self, limits: Limits) {
+        self.limits[0] = limits;
+        self.central_mut().set_limits(vec![limits]);
+        self.set_limits_of_gateways(limits);
+    }
+
+    fn set_limits_of_gateways(&mut self, limits: Limits) {
+        let nodes = self.gateways.iter_mut().filter_map(|gateway| gateway.node.as_mut());
+        nodes.for_each(|node| node.set_limits(vec![limits]));
+    }
+
+    fn begin(&mut self, place: usize, direction: Direction, class: Class, count: usize) -> Vec<Guid> {
+        let charge = self.tree.charge(ScopeId(1), None, Charge::new(direction, class, 80));
+        let guids: Vec<Guid> = (0..count).map(|_| self.guid(place)).collect();
+        guids.iter().for_each(|&guid| self.ask(place, guid, Leg::Ingress, charge));
+        self.run(SECOND);
+        guids
+    }
+
+    fn end(&mut self, place: usize, guids: &[Guid]) {
+        guids.iter().for_each(|&guid| self.step_node(place, node::Event::End(guid, Leg::Ingress)));
+    }
+}
+
+/// R41, I4: a normal call does not come in the place of a priority call in its head room.
+#[test]
+fn under_hold_last_the_head_room_of_priority_calls_stays_theirs() {
+    let mut world = World::new(24, 2, 10, Policy::HoldLast);
+    world.begin(1, Direction::Inbound, Class::Normal, 1);
+    world.begin(0, Direction::Inbound, Class::Normal, 9);
+    let priority = world.begin(0, Direction::Inbound, Class::Priority, 1);
+    assert_eq!((world.up(0), world.up(1)), (10, 1));
+    world.gateways[0].cut = true;
+    world.run(SECOND);
+    world.end(0, &priority);
+    world.begin(0, Direction::Inbound, Class::Normal, 1);
+    assert_eq!((world.up(0), world.decided("refused")), (9, 1));
+    world.begin(0, Direction::Inbound, Class::Priority, 1);
+    assert_eq!(world.up(0), 10);
+}
+
+/// R19, R41: places reserved for one direction stay free of the other.
+#[test]
+fn under_hold_last_reserved_places_stay_reserved() {
+    let mut world = World::new(25, 2, 10, Policy::HoldLast);
+    world.set_limits(Limits { reserved_outbound: 4, ..Limits::of_calls(10) });
+    let out = world.begin(0, Direction::Outbound, Class::Normal, 3);
+    world.begin(0, Direction::Inbound, Class::Normal, 3);
+    world.begin(1, Direction::Inbound, Class::Normal, 4);
+    assert_eq!((world.in_use(Amount::Inbound), world.decided("refused")), (6, 1));
+    world.gateways[0].cut = true;
+    world.run(SECOND);
+    world.end(0, &out);
+    world.begin(0, Direction::Inbound, Class::Normal, 3);
+    assert_eq!((world.in_use(Amount::Inbound), world.decided("refused")), (6, 4));
+    world.begin(0, Direction::Outbound, Class::Normal, 4);
+    assert_eq!(world.up(0), 6);
+}
+
+/// R21: a limit that is lowered while a gateway is cut off holds there too.
+#[test]
+fn under_hold_last_a_lowered_limit_is_not_filled_up_again() {
+    let mut world = World::new(26, 2, 100, Policy::HoldLast);
+    let calls = world.begin(0, Direction::Inbound, Class::Normal, 60);
+    world.gateways[0].cut = true;
+    world.run(SECOND);
+    world.set_limits_of_gateways(Limits::of_calls(50));
+    world.end(0, &calls[..15]);
+    world.begin(0, Direction::Inbound, Class::Normal, 20);
+    assert_eq!(world.up(0), 50);
+}
+
 /// R41: a gateway whose file lets it take more alone than the central node keeps for it is told of.
 #[test]
 fn a_gateway_with_other_rules_for_being_alone_is_told_of() {
@@ -224,6 +298,45 @@ fn a_gateway_with_other_rules_for_being_alone_is_told_of() {
     world.unlink_all(1);
     world.run(2 * SECOND);
     assert!(world.notes.contains(&Note::OtherRules(World::sc(1))), "{:?}", world.notes);
+}
+
+/// R21, R41: a reload changes one end after the other; when the second one does not come, operators are told, once.
+#[test]
+fn limits_that_are_reloaded_at_one_end_only_are_told_of() {
+    let mut world = World::new(27, 2, 10, Policy::HoldLast);
+    let told = |world: &World| world.notes.iter().filter(|note| matches!(note, Note::OtherRules(_))).count();
+    let limits = Limits::of_calls(20);
+    world.limits[0] = limits;
+    world.central_mut().set_limits(vec![limits]);
+    world.run(2 * SECOND);
+    world.set_limits_of_gateways(limits);
+    world.run(20 * SECOND);
+    assert_eq!(told(&world), 0, "{:?}", world.notes);
+    world.central_mut().set_limits(vec![Limits::of_calls(30)]);
+    world.run(20 * SECOND);
+    assert_eq!(told(&world), 2, "{:?}", world.notes);
+}
+
+/// R41: for a gateway that is not among the nodes nothing is kept, and operators are told.
+#[test]
+fn a_gateway_that_is_not_listed_has_no_floor() {
+    let mut world = World::new(28, 2, 10, Policy::HoldLast);
+    let (stranger, tree) = (ScId(9), world.tree.clone());
+    let settings = node::Settings { nodes: (0..2).map(World::sc).collect(), ..node::Settings::new(stranger, 1) };
+    let mut node = Node::new(world.now, settings, tree, world.limits.clone(), vec![Policy::HoldLast; 3]);
+    let guid = Guid { sc: 9, incarnation: 1, number: 1 };
+    node.step(world.now, node::Event::Ask(guid, Leg::Ingress, world.charge(Class::Normal)));
+    let decided = std::iter::from_fn(|| node.poll()).find_map(|action| match action {
+        node::Action::Decided(_, _, decision) => Some(decision),
+        _ => None,
+    });
+    assert!(matches!(decided, Some(Decision::Refused(_))), "{decided:?}");
+    let link = LinkId(900);
+    world.step_central(0, central::Event::LinkUp(link, stranger));
+    let fingerprint = world_fingerprint();
+    let message = ToCentral::Hello { version: 1, attempt: 1, fingerprint, highest_epoch: 0, features: 0, rules: 0, cluster: 0 };
+    world.step_central(0, central::Event::Received(link, Framed { header: Header::default(), message }));
+    assert!(world.notes.contains(&Note::Unlisted(stranger)), "{:?}", world.notes);
 }
 
 /// R40: an equal part, or none.

@@ -7,8 +7,10 @@ use super::*;
 pub(super) fn aged(packet: Packet) -> Packet {
     match packet {
         Packet::ToCentral(place, side, link, mut framed) => {
-            if let ToCentral::Hello { rules, cluster, .. } = &mut framed.message {
-                (*rules, *cluster) = (0, 0);
+            match &mut framed.message {
+                ToCentral::Hello { rules, cluster, .. } => (*rules, *cluster) = (0, 0),
+                ToCentral::Heartbeat { rules } => *rules = 0,
+                _ => {}
             }
             Packet::ToCentral(place, side, link, framed)
         }
@@ -40,4 +42,20 @@ fn an_old_gateway_is_told_in_its_words_that_the_central_node_is_busy() {
     let admissions: Vec<_> = world.gateways.iter().filter_map(|gateway| gateway.node.as_ref()).flat_map(World::told).collect();
     assert_eq!(admissions.iter().map(|told| told.admission).collect::<Vec<_>>(), [Admission::Learning, Admission::Deadline]);
     world.settle();
+}
+
+/// I17, I4: a central node of the version before floors gives all places to others, so a gateway that was welcomed by one has no floor.
+#[test]
+fn where_the_central_node_keeps_no_floors_nobody_has_one() {
+    for (old, up) in [(2, 0), (0, 1)] {
+        let mut world = World::kind(4, Kind { old, ..Kind::PLAIN }, (2, 1), 10, Policy::HoldLast, true);
+        let charge = world.tree.charge(ScopeId(1), None, Charge::new(Direction::Inbound, Class::Normal, 80));
+        world.kill_central();
+        world.run(Duration::from_secs(1));
+        for _ in 0..3 {
+            let guid = world.guid(1);
+            world.ask(1, guid, Leg::Ingress, charge);
+        }
+        assert_eq!(world.live(), up);
+    }
 }

@@ -154,7 +154,7 @@ fn a_node_that_never_reads_is_lost_and_holds_nobody_up() {
     eventually("it is lost", Duration::from_secs(120), || {
         for _ in 0..20_000 {
             number += 1;
-            send(session(number), ToCentral::Heartbeat);
+            send(session(number), ToCentral::Heartbeat { rules: 0 });
         }
         assert_eq!(one.call(1), 1);
         one.hang_up();
