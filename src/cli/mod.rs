@@ -55,7 +55,7 @@ enum Verb {
         cpus: Option<String>,
     },
     /// Play the call agent against a gateway and measure it.
-    Load(load::Args),
+    Load(Box<load::Args>),
     /// Play the far end of a T1 or E1 in a pseudowire (CESoPSN, SAToP): tones, patterns and CAS bits, and what comes back.
     FarEnd(load::far_end::Args),
     /// Try AF_XDP on a network card and echo by it, or ask the echo of another host.
@@ -255,7 +255,7 @@ pub fn main() -> ExitCode {
     match cli.verb {
         Verb::Run => report(run(path, cli.socket, cli.log)),
         Verb::Check { file, cpus } => report(check(&file, cpus.as_deref())),
-        Verb::Load(arguments) => report(run_load(arguments, path, cli.socket)),
+        Verb::Load(arguments) => report(run_load(*arguments, path, cli.socket)),
         Verb::FarEnd(arguments) => report(load::far_end::run(&arguments)),
         Verb::Cac { order: None } => report(run_central(path, cli.socket, cli.log)),
         Verb::Cac { order: Some(CacVerb::Dump { node }) } => {
