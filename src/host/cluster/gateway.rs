@@ -181,6 +181,14 @@ impl Cluster {
         self.staged.taken();
     }
 
+    /// The gateway begins to end. Where there are calls for its next start nothing is told of any more: the end of those that end with it
+    /// would give their places back.
+    pub fn keep_places(&self) {
+        if self.staged.is_for_next() {
+            self.order(Order::Stop);
+        }
+    }
+
     /// The process ends: the central node is told that its calls are over, unless there are some for the next start.
     pub fn leave(&self) {
         if self.staged.is_for_next() {

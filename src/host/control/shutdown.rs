@@ -19,6 +19,9 @@ impl Gateway {
     pub(super) fn shut_down(&self) -> bool {
         let forced_at = self.clock.now() + self.config().timers.shutdown_grace;
         let mut silence_told = false;
+        if let Some(cluster) = &self.cluster {
+            cluster.keep_places();
+        }
         while self.clock.now() < forced_at + MARGIN {
             match self.lead_on(forced_at) {
                 Ok(ShutdownView { complete: true, untold, .. }) => {
