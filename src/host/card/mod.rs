@@ -3,6 +3,7 @@
 //! A simulated card has its spans to itself ([`SimCard`]); spans in pseudowires are on a `Pseudowires`, which does its own IO when it is
 //! polled. A core with both kinds has a `Mixed` card.
 
+mod halves;
 mod mixed;
 mod ports;
 mod pseudowires;

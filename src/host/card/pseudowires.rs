@@ -5,6 +5,7 @@
 //!
 //! Invariants: nothing blocks; one turn plays [`SLICE`] periods at the most, so signalling never waits longer than that takes.
 
+use super::halves::Halves;
 use super::ports::Ports;
 use super::wire::{Paced, WireSocket};
 use crate::config::Wire;
@@ -20,7 +21,6 @@ use crate::proto::trunk::{
 use crate::proto::voice::Ds0;
 use anyhow::{Context, Result, anyhow};
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 
 /// Periods of spans played in one turn of the core at the most.
 pub const SLICE: usize = 32;
@@ -43,8 +43,7 @@ pub(super) struct Pseudowires {
     ports: Ports,
     /// By connection: its endpoint.
     endpoints: Box<[Option<EndpointIndex>]>,
-    /// By connection inside the gateway: where its other half receives, once it is there.
-    halves: Box<[Option<SocketAddr>]>,
+    halves: Halves,
     burst: Burst,
     rng: Rng,
     wall: WallClock,
@@ -83,7 +82,7 @@ impl Pseudowires {
             groups: groups.into(),
             ports,
             endpoints: (0..connections).map(|_| None).collect(),
-            halves: (0..connections).map(|_| None).collect(),
+            halves: Halves::new(connections),
             rng: Rng::new(seed),
             // One octet more, so that what is too long is seen to be.
             burst: Burst::new(longest + 1),
@@ -108,17 +107,6 @@ impl Pseudowires {
         let is_its = self.endpoints.get(connection as usize).copied().flatten() == Some(endpoint);
         let place = self.place(endpoint).filter(|_| is_its)?;
         self.groups.get_mut(place)?.digroup.media(endpoint)
-    }
-
-    /// The same for a connection inside the gateway as for any other: its other half is at an RTP port, of this core or another.
-    fn outward(&mut self, connection: u32, media: &Media) -> Media {
-        let Some(half) = self.halves.get_mut(connection as usize) else { return *media };
-        if !media.inside {
-            *half = None;
-            return *media;
-        }
-        *half = media.remote.or(*half);
-        Media { inside: false, remote: *half, ..*media }
     }
 
     fn address(&self, connection: u32) -> MediaAddress {
@@ -206,7 +194,7 @@ impl Card for Pseudowires {
             return Answer::Refused(CardFault::Exhausted);
         }
         let seed = self.rng.next();
-        let media = &self.outward(connection, media);
+        let media = &self.halves.outward(connection, media);
         if !self.groups.get_mut(place).is_some_and(|group| group.digroup.open(now, endpoint, connection, media, seed)) {
             self.ports.close(connection);
             return Answer::Refused(CardFault::Exhausted);
@@ -218,7 +206,7 @@ impl Card for Pseudowires {
     }
 
     fn modify(&mut self, now: Time, endpoint: EndpointIndex, connection: u32, media: &Media) -> Answer<MediaAddress> {
-        let media = &self.outward(connection, media);
+        let media = &self.halves.outward(connection, media);
         let Some(ds0) = self.media(endpoint, connection) else { return Answer::Refused(CardFault::Broken) };
         ds0.modify(now, connection, media);
         self.ports.mark(connection, media.type_of_service);
@@ -232,8 +220,9 @@ impl Card for Pseudowires {
         let Some(ds0) = group.and_then(|group| group.digroup.media(endpoint)) else { return MediaReport::default() };
         let report = ds0.close(now, connection, &mut |connection, to, kind, octets| ports.send(connection, to, kind, octets));
         self.ports.close(connection);
-        if let (Some(slot), Some(half)) = (self.endpoints.get_mut(connection as usize), self.halves.get_mut(connection as usize)) {
-            (*slot, *half) = (None, None);
+        self.halves.forget(connection);
+        if let Some(slot) = self.endpoints.get_mut(connection as usize) {
+            *slot = None;
         }
         report
     }

@@ -243,6 +243,10 @@ pub fn media(connection: &Connection, half: Half) -> Media {
         period_ms: local.period_ms,
         remote,
         inside,
+        other: match connection.remote {
+            Remote::Local(endpoint, id) => Some((endpoint, id.0)),
+            Remote::Unknown | Remote::Rtp(..) => None,
+        },
         payloads: payloads(local, &connection.remote_types),
         gain_db: match connection.options.gain {
             Some(Gain::Db(db)) => db,

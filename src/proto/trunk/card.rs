@@ -110,6 +110,8 @@ pub struct Media {
     pub remote: Option<SocketAddr>,
     /// Whether the far end is another endpoint of this gateway: no RTP port is needed.
     pub inside: bool,
+    /// The other half inside the gateway that it was told of: endpoint and connection id.
+    pub other: Option<(EndpointIndex, u32)>,
     /// What is in its packets.
     pub payloads: Payloads,
     /// Added to audio towards the line and subtracted from audio of the line, in dB (RFC 3435 2.3.5).
