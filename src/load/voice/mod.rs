@@ -50,9 +50,15 @@ pub struct Args {
     /// With --voice: the T1 that the one of the same place in the list of --trunk calls; of the second --target when there is one.
     #[arg(long, value_name = "SPAN=A:P,A:P", requires = "voice")]
     pub to_trunk: Vec<Wire>,
-    /// With --voice: whether trunks come bit by bit.
-    #[command(flatten)]
-    pub satop: Satop,
+    /// With --voice: trunks come bit by bit with their framing (SAToP, RFC 4553), an extended superframe; else without (CESoPSN).
+    #[arg(long, requires = "voice")]
+    pub satop: bool,
+    /// With --satop: a superframe (D4).
+    #[arg(long, requires = "satop")]
+    pub d4: bool,
+    /// With --satop: each 193 bits are padded to 25 octets.
+    #[arg(long, requires = "satop")]
+    pub octet_aligned: bool,
     /// With --voice: the coding of the calls; `clearmode` carries a pattern of bits in place of the tone.
     #[arg(long, value_enum, default_value = "pcmu")]
     pub coding: Coding,
@@ -207,7 +213,8 @@ struct Stage {
 impl Stage {
     fn open(args: &Args, around: &Around, clock: &Clock, rng: &mut Rng) -> Result<Stage> {
         let signal = if args.coding == Coding::Clearmode { Signal::Pattern } else { Signal::Tone };
-        let (layout, framing) = trunk::layout(args.satop, false, false, None, None)?;
+        let satop = Satop { satop: args.satop, d4: args.d4, octet_aligned: args.octet_aligned };
+        let (layout, framing) = trunk::layout(satop, false, false, None, None)?;
         let channels = usize::from(args.channels);
         let open = |wire: &Wire, ppm: f64| {
             let (listen, peer, jitter) = (wire.listen, wire.peer, Duration::from_millis(args.trunk_jitter));
