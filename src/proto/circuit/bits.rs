@@ -2,7 +2,8 @@
 
 use super::carrier::Outgoing;
 use super::{Channels, Framing, transpose};
-use crate::proto::framer::{CHANNELS, Deframer, FRAME_BITS, Framer};
+use crate::proto::framer::receive::Counted;
+use crate::proto::framer::{CHANNELS, Defects, Deframer, FRAME_BITS, Framer};
 use crate::proto::pseudowire::packet::GROUP;
 use crate::proto::pseudowire::{Fragment, Layout, Played, Structure};
 
@@ -54,9 +55,14 @@ impl Bits {
         self.bits
     }
 
-    /// The receiving half, for what is wrong and what was counted.
-    pub fn deframer(&self) -> &Deframer {
-        &self.deframer
+    /// What the receiving half has counted.
+    pub fn counted(&self) -> &Counted {
+        self.deframer.counted()
+    }
+
+    /// What is wrong, or was in this period.
+    pub fn take_defects(&mut self) -> Defects {
+        self.deframer.take_defects()
     }
 
     /// Whether the far end is told that it is not heard.
@@ -113,7 +119,7 @@ impl Bits {
             }
             // A framer that got ones instead would lose its frames at each lost packet.
             Played::Fault | Played::Lost | Played::Silent => {
-                deframer.lose(*bits, robbed);
+                deframer.lose(*bits, matches!(played, Played::Lost), robbed);
                 *expected = expected.map(|sequence| sequence.wrapping_add(1));
             }
             // What is put off has not passed.

@@ -73,11 +73,11 @@ impl Carrier {
         }
     }
 
-    /// What the framer sees; nothing where there is none.
-    pub fn defects(&self) -> Defects {
+    /// What the framer sees, or saw in this period; nothing where there is none.
+    pub fn take_defects(&mut self) -> Defects {
         match self {
             Carrier::Frames(_) => Defects::default(),
-            Carrier::Bits(bits) => bits.deframer().defects(),
+            Carrier::Bits(bits) => bits.take_defects(),
         }
     }
 
@@ -85,7 +85,7 @@ impl Carrier {
     pub fn counted(&self) -> Counted {
         match self {
             Carrier::Frames(_) => Counted::default(),
-            Carrier::Bits(bits) => *bits.deframer().counted(),
+            Carrier::Bits(bits) => *bits.counted(),
         }
     }
 

@@ -82,14 +82,16 @@ impl Digroup {
     /// # Errors
     /// As [`Circuit::new`].
     pub fn new(now: Time, settings: &DigroupSettings) -> Result<Digroup, &'static str> {
+        let circuit = Circuit::new(now, &settings.circuit)?;
+        let voice = voice::Settings { grain: circuit.frames(), ..settings.voice };
         let slot = |endpoint: &Option<EndpointIndex>| Slot {
             endpoint: *endpoint,
             wire: endpoint.and(settings.coding).map(Wire::new),
-            media: endpoint.map(|_| Ds0::new(settings.voice)),
+            media: endpoint.map(|_| Ds0::new(voice)),
         };
         Ok(Digroup {
             facility: settings.facility,
-            circuit: Circuit::new(now, &settings.circuit)?,
+            circuit,
             slots: settings.endpoints.iter().map(slot).collect(),
             told: Alarms::default(),
             counted: (0, 0),
@@ -162,7 +164,11 @@ impl Digroup {
         let Digroup { facility, circuit, slots, told, counted, tell, mirror, told_of_loop } = self;
         let now = circuit.due();
         if now >= *tell {
-            *tell = now + TELL;
+            // By its own clock, so each second has its two; what was left out is told once.
+            *tell += TELL;
+            if *tell <= now {
+                *tell = now + TELL;
+            }
             let counts = circuit.view().counts;
             let new = |now: u64, before: u64| u32::try_from(now.saturating_sub(before)).unwrap_or(u32::MAX);
             let (slips, path) = (new(counts.slips, counted.0), new(counts.violations, counted.1));

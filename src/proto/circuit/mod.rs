@@ -7,10 +7,11 @@
 //!
 //! What goes out in a fault: the channels go on as they are (idle where nothing is connected), R says that packets are lost here, and
 //! M = 10 (RDI) that the far end's trunk is bad, as a T1 terminal answers AIS by RAI. Where packets hold the framing of the trunk as well,
-//! RAI is told in it, once nothing was heard for two seconds.
+//! RAI is told in it, once nothing was heard for two seconds, and until a signal was there for one.
 
 mod bits;
 mod carrier;
+mod dark;
 pub mod digroup;
 mod frames;
 mod sounds;
@@ -20,6 +21,7 @@ pub use digroup::{Digroup, DigroupSettings};
 pub use wire::{Coding, Wire};
 
 use self::carrier::Carrier;
+use self::dark::Dark;
 use crate::proto::base::Time;
 use crate::proto::framer::{FRAME_BITS, Format};
 use crate::proto::pseudowire::{Header, Layout, Malformed, Packet, Playout, PlayoutSettings, Receiver, ReceiverSettings, State};
@@ -80,10 +82,10 @@ pub struct Circuit {
     told: (bool, bool),
     /// Packets in a row that contradict `told`.
     doubts: (u32, u32),
-    /// So many with R or RDI are RAI, and so many periods without a signal are told as RAI.
+    /// So many with R or RDI are RAI.
     rai_after: u32,
-    /// Periods in a row without a signal.
-    dark: u32,
+    /// Periods without a signal.
+    dark: Dark,
     sequence: u16,
     /// Bits of the trunk that were sent.
     passed: u64,
@@ -96,6 +98,8 @@ const DOUBTS: u32 = 3;
 /// R and RDI count after so long. A framer takes up to a second to see RAI, whose integration counts on that and is short; and a network that
 /// stood still for a moment is no reason to end calls, whichever end saw it.
 const RAI_AFTER: Duration = Duration::from_secs(2);
+/// RAI is told at least so long beyond what it tells of.
+const RAI_HOLD: Duration = Duration::from_secs(1);
 /// So long a machine may stand still; later it leaves out what it missed.
 const BEHIND_MAX: Duration = Duration::from_millis(250);
 /// Loss of packets for so long is the state of packet loss (RFC 4553 6.2.2 leaves the number to us).
@@ -112,6 +116,7 @@ impl Circuit {
         let carrier = Carrier::new(settings)?;
         let period = carrier.period();
         let periods = |time: Duration| time.as_nanos().div_ceil(period.as_nanos()).min(1024) as u16;
+        let count = |time: Duration| (time.as_nanos() / period.as_nanos().max(1)) as u32;
         let receiver = ReceiverSettings {
             depth: periods(settings.jitter),
             // Beside the longest mean wait, as much again for packets that come early.
@@ -129,8 +134,8 @@ impl Circuit {
             alarms: Alarms::default(),
             told: (false, false),
             doubts: (0, 0),
-            rai_after: (RAI_AFTER.as_nanos() / period.as_nanos().max(1)) as u32,
-            dark: 0,
+            rai_after: count(RAI_AFTER),
+            dark: Dark::new(count(RAI_AFTER), count(RAI_HOLD)),
             sequence: settings.sequence,
             passed: 0,
             packet: vec![0; layout.packet_octets()].into(),
@@ -141,6 +146,11 @@ impl Circuit {
     /// The longest packet, in octets.
     pub fn packet_octets(&self) -> usize {
         self.packet.len()
+    }
+
+    /// Frames of a period at the most.
+    pub fn frames(&self) -> usize {
+        self.carrier.bits().div_ceil(FRAME_BITS as u64) as usize
     }
 
     /// One packet period.
@@ -248,7 +258,7 @@ impl Circuit {
             (self.told, self.doubts) = ((false, false), (0, 0));
         }
         // What a framer makes of nothing is nothing.
-        let seen = if state == State::Normal { self.carrier.defects() } else { Default::default() };
+        let seen = if state == State::Normal { self.carrier.take_defects() } else { Default::default() };
         self.alarms = Alarms {
             packet_loss,
             ais: self.told.0 || seen.ais,
@@ -257,8 +267,8 @@ impl Circuit {
             no_signal: seen.no_signal,
         };
         let is_dark = packet_loss || self.alarms.ais || self.alarms.out_of_frame;
-        self.dark = if is_dark { self.dark.saturating_add(1) } else { 0 };
-        self.carrier.tell_remote_alarm(self.dark >= self.rai_after);
+        let tells = self.dark.pass(is_dark);
+        self.carrier.tell_remote_alarm(tells);
     }
 
     fn send(&mut self, channels: &mut impl Channels) -> &[u8] {

@@ -5,12 +5,13 @@
 //! two, because the frames it finds begin elsewhere than those that are sent.
 //!
 //! Bits that were lost on the way (a packet of a pseudowire) are no errors: the frames go on beneath them, and only what was in them is
-//! missing. Where frames begin is looked for anew after two wrong framing bits of the last six (T1A-01).
+//! missing. Where frames begin is looked for anew after two wrong framing bits of the last six (T1A-01). Wrong CRCs alone take no frames
+//! away, for a line with errors has hardly a right one; but after many in a row it is looked whether frames begin elsewhere.
 
 use super::bits::BitQueue;
 use super::multiframe::{Multiframe, Passed};
 use super::remote::Remote;
-use super::search::Search;
+use super::search::{Found, Search};
 use super::{CHANNELS, FRAME_BITS, FRAMES, Format, Frame, robbed};
 use std::collections::VecDeque;
 
@@ -30,7 +31,7 @@ pub struct Defects {
 /// What was counted; saturating.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counted {
-    /// PCV: of ESF multiframes with a wrong CRC or framing bit, and those that did not come as a whole; of D4 wrong framing bits (RFC 4805 3.4.1).
+    /// PCV: of ESF multiframes with a wrong CRC or framing bit, and those with a lost packet; of D4 wrong framing bits (RFC 4805 3.4.1).
     pub violations: u64,
     /// Times the alignment was lost.
     pub frame_losses: u64,
@@ -45,7 +46,9 @@ pub struct Deframer {
     /// Bits of the queue behind its first that did not come: from, to.
     lost: (usize, usize),
     aligned: Option<Aligned>,
-    /// While it is not aligned.
+    /// Whether it was lost since somebody asked.
+    was_lost: bool,
+    /// While it is not aligned, or its alignment is in doubt.
     search: Search,
     signal: Signal,
     remote: Remote,
@@ -60,9 +63,9 @@ struct Aligned {
     multiframe: Multiframe,
     /// The framing bits that came last, the newest the lowest: 1 was wrong.
     wrong: u8,
-    /// Whether one of this multiframe was, or a frame is missing.
+    /// Whether the robbed bits of this multiframe are not to be trusted, and whether it is a violation.
     doubtful: bool,
-    missing: bool,
+    violated: bool,
     /// CRCs in a row that were wrong.
     bad_checks: u8,
     /// Robbed bits of each channel as far as they have come.
@@ -81,7 +84,7 @@ struct Signal {
 /// Two of so many framing bits in a row are wrong: out of frame. 3 ms of ESF, 0.75 ms of D4.
 const WATCHED: u8 = 0x3F;
 const WRONG_MAX: u32 = 1;
-/// So many CRCs in a row are wrong: it is aligned to something that only looks like framing bits.
+/// So many CRCs in a row are wrong: it may be aligned to something that only looks like framing bits.
 const BAD_CHECKS: u8 = 32;
 /// AIS is looked for in so many rows (3 ms), which have so many zeros at most: 99.9 % are ones (T1A-02).
 const AIS_ROWS: u8 = 24;
@@ -102,6 +105,7 @@ impl Deframer {
             bits: BitQueue::new(bits_max + LOOK_BITS),
             lost: (0, 0),
             aligned: None,
+            was_lost: false,
             search: Search::new(format, None),
             signal: Signal::default(),
             remote: Remote::default(),
@@ -117,6 +121,13 @@ impl Deframer {
         Defects { out_of_frame, ais, no_signal, remote_alarm: !out_of_frame && self.remote.is_alarm() }
     }
 
+    /// What is wrong, or was for a moment since this was asked: frames may be lost and found between two packets.
+    pub fn take_defects(&mut self) -> Defects {
+        let was_lost = std::mem::take(&mut self.was_lost);
+        let defects = self.defects();
+        Defects { out_of_frame: defects.out_of_frame || was_lost, ..defects }
+    }
+
     /// What was counted.
     pub fn counted(&self) -> &Counted {
         &self.counted
@@ -128,8 +139,11 @@ impl Deframer {
         self.work(robbed);
     }
 
-    /// So many bits did not come.
-    pub fn lose(&mut self, count: usize, robbed: &mut impl FnMut(&Frame)) {
+    /// So many bits did not come. With `error` that is one of the line (RFC 4553 6.4); else nobody sent them.
+    pub fn lose(&mut self, count: usize, error: bool, robbed: &mut impl FnMut(&Frame)) {
+        if let Some(aligned) = &mut self.aligned {
+            aligned.violated |= error;
+        }
         const ONES: [u8; 24] = [0xFF; 24];
         let mut left = count;
         while left > 0 {
@@ -147,7 +161,7 @@ impl Deframer {
     pub fn jump(&mut self, bits: i64) {
         let before = self.store.len();
         // A multiframe further on all is the same.
-        self.lose(bits.rem_euclid((FRAME_BITS * usize::from(FRAMES)) as i64) as usize, &mut |_| {});
+        self.lose(bits.rem_euclid((FRAME_BITS * usize::from(FRAMES)) as i64) as usize, false, &mut |_| {});
         self.store.truncate(before);
     }
 
@@ -161,11 +175,19 @@ impl Deframer {
 
     fn work(&mut self, robbed: &mut impl FnMut(&Frame)) {
         loop {
-            match self.aligned {
-                None if self.bits.len() < LOOK_BITS => return,
-                None => self.search(),
-                Some(_) if self.bits.len() < FRAME_BITS => return,
-                Some(_) => self.deframe(robbed),
+            let is_sure = self.aligned.as_ref().is_some_and(|aligned| aligned.bad_checks < BAD_CHECKS);
+            if self.bits.len() < if is_sure { FRAME_BITS } else { LOOK_BITS } {
+                return;
+            }
+            let elsewhere = if is_sure { None } else { self.search() };
+            if self.aligned.is_some() {
+                self.deframe(robbed);
+            } else {
+                self.store.push_back(None);
+                self.skip(FRAME_BITS);
+            }
+            if let Some(found) = elsewhere {
+                self.align(found);
             }
         }
     }
@@ -182,22 +204,30 @@ impl Deframer {
         from >= bits || to <= from
     }
 
-    fn search(&mut self) {
+    /// Looks at a row without an alignment, or with one that is in doubt; what it found other than this.
+    fn search(&mut self) -> Option<Found> {
         let known = self.is_known(LOOK_BITS);
-        if known {
+        if known && self.aligned.is_none() {
             self.signal.look(&self.bits.row());
         }
-        let found = self.search.look(&self.bits, known);
-        self.store.push_back(None);
-        self.skip(FRAME_BITS);
-        if let Some(found) = found {
-            self.skip(found.place);
-            self.signal = Signal::default();
-            self.remote = Remote::default();
-            let multiframe = found.multiframe;
-            let doubtful = multiframe.next() != 0;
-            self.aligned = Some(Aligned { multiframe, wrong: 0, doubtful, missing: false, bad_checks: 0, abcd: [0; CHANNELS] });
+        let found = self.search.look(&self.bits, known)?;
+        let next = self.aligned.as_ref().map(|aligned| (aligned.multiframe.next() + 1) % FRAMES);
+        let is_here = found.place == 0 && next == Some(found.multiframe.next());
+        Some(found).filter(|_| !is_here)
+    }
+
+    /// Frames are found behind the row that was looked at.
+    fn align(&mut self, found: Found) {
+        if self.aligned.is_some() {
+            self.counted.frame_losses = self.counted.frame_losses.saturating_add(1);
+            self.was_lost = true;
         }
+        self.skip(found.place);
+        self.signal = Signal::default();
+        self.remote = Remote::default();
+        let multiframe = found.multiframe;
+        let doubtful = multiframe.next() != 0;
+        self.aligned = Some(Aligned { multiframe, wrong: 0, doubtful, violated: false, bad_checks: 0, abcd: [0; CHANNELS] });
     }
 
     fn deframe(&mut self, out: &mut impl FnMut(&Frame)) {
@@ -216,13 +246,16 @@ impl Deframer {
             aligned.rob(&passed, &octets, out);
         }
         aligned.end(self.format, &passed, &mut self.counted);
+        if aligned.bad_checks == BAD_CHECKS && passed.check == Some(false) {
+            self.search = Search::new(self.format, None);
+        }
         let is_lost = aligned.is_lost();
         let next = aligned.multiframe.next();
         self.store.push_back(known.then_some(octets));
         self.skip(FRAME_BITS);
         if is_lost {
             self.counted.frame_losses = self.counted.frame_losses.saturating_add(1);
-            self.aligned = None;
+            (self.aligned, self.was_lost) = (None, true);
             self.search = Search::new(self.format, Some(next));
         }
     }
@@ -231,10 +264,11 @@ impl Deframer {
 impl Aligned {
     /// A framing bit that is wrong, a frame that is missing.
     fn note(&mut self, format: Format, passed: &Passed, known: bool, counted: &mut Counted) {
-        self.missing |= !known;
+        self.doubtful |= !known;
         let Some(wrong) = passed.wrong else { return };
         self.wrong = self.wrong << 1 | u8::from(wrong);
         self.doubtful |= wrong;
+        self.violated |= wrong;
         if wrong && format == Format::D4 {
             counted.violations = counted.violations.saturating_add(1);
         }
@@ -248,7 +282,7 @@ impl Aligned {
         for (bits, octet) in self.abcd.iter_mut().zip(octets) {
             *bits = (*bits << 1 | octet & 1) & 0x0F;
         }
-        if passed.frame + 1 == FRAMES && !self.doubtful && !self.missing {
+        if passed.frame + 1 == FRAMES && !self.doubtful {
             out(&self.abcd);
         }
     }
@@ -260,18 +294,17 @@ impl Aligned {
         }
         match passed.check {
             Some(true) => self.bad_checks = 0,
-            Some(false) => self.bad_checks += 1,
+            Some(false) => self.bad_checks = self.bad_checks.saturating_add(1),
             None => {}
         }
-        let is_violation = self.doubtful || self.missing || passed.check == Some(false);
-        if format == Format::Esf && is_violation {
+        if format == Format::Esf && (self.violated || passed.check == Some(false)) {
             counted.violations = counted.violations.saturating_add(1);
         }
-        (self.doubtful, self.missing) = (false, false);
+        (self.doubtful, self.violated) = (false, false);
     }
 
     fn is_lost(&self) -> bool {
-        (self.wrong & WATCHED).count_ones() > WRONG_MAX || self.bad_checks >= BAD_CHECKS
+        (self.wrong & WATCHED).count_ones() > WRONG_MAX
     }
 }
 

@@ -66,6 +66,8 @@ impl Framer {
     /// A frame.
     pub fn push(&mut self, mut octets: Frame) {
         if let Some(place) = robbed(self.frame).filter(|_| self.signalled) {
+            // A superframe of D4 has A and B only, twice in 24 frames.
+            let place = if self.format == Format::D4 { place % 2 } else { place };
             for (octet, bits) in octets.iter_mut().zip(self.abcd) {
                 *octet = *octet & 0xFE | bits >> (3 - place) & 1;
             }

@@ -4,6 +4,9 @@ use super::*;
 use crate::proto::base::Rng;
 use std::collections::VecDeque;
 
+mod bad_lines;
+mod golden;
+
 /// A line: what is sent on it in packets of 192 octets, and what comes out of it.
 struct Line {
     framer: Framer,
@@ -41,7 +44,7 @@ impl Line {
             deframer: Deframer::new(format, true, OCTETS * 8),
             rng: Rng::new(seed),
             says: None,
-            bits: std::array::from_fn(|channel| [0b0000, 0b0101, 0b1010, 0b1111][channel % 4]),
+            bits: std::array::from_fn(|channel| [0b0000, 0b0101, 0b1010, 0b1111, 0b0110][channel % 5]),
             sent: VecDeque::new(),
             frames: 0,
             came: 0,
@@ -84,7 +87,7 @@ impl Line {
     fn lose(&mut self) {
         self.packet();
         let Line { deframer, found, .. } = self;
-        deframer.lose(OCTETS * 8, &mut |bits| found.bits.push(*bits));
+        deframer.lose(OCTETS * 8, true, &mut |bits| found.bits.push(*bits));
         self.came += OCTETS * 8;
         self.collect();
     }
@@ -133,14 +136,17 @@ impl Line {
     }
 }
 
-/// An error in each so many bits.
+/// An error in each so many bits, each bit by itself.
 fn errors(one_in: u64) -> impl FnMut(&mut Rng, &mut [u8; OCTETS]) {
+    let gap = move |rng: &mut Rng| (-((rng.below(1 << 30) + 1) as f64 / (1u64 << 30) as f64).ln() * one_in as f64) as usize;
+    let mut next = None;
     move |rng, packet| {
-        for octet in packet {
-            for bit in 0..8 {
-                *octet ^= u8::from(rng.below(one_in) == 0) << bit;
-            }
+        let mut bit = next.unwrap_or_else(|| gap(rng));
+        while bit < OCTETS * 8 {
+            packet[bit / 8] ^= 0x80 >> (bit % 8);
+            bit += 1 + gap(rng);
         }
+        next = Some(bit - OCTETS * 8);
     }
 }
 
@@ -159,8 +165,8 @@ fn frames_and_bits_come_out_as_they_went_in_wherever_they_begin() {
             let Found { frames, wrong, missing, bits } = &line.found;
             assert!(*frames > 790 && *wrong == 0, "{format:?} {seed}: {frames} {wrong} {missing}");
             assert!(bits.len() >= 32, "{format:?} {seed}");
-            // A and B are C and D as well, so it does not matter which of two superframes of D4 is taken for the first.
-            assert!(bits.iter().all(|bits| *bits == line.bits), "{format:?}: {bits:?}");
+            let twice = |abcd: u8| if format == Format::D4 { abcd & 0b1100 | abcd >> 2 } else { abcd };
+            assert!(bits.iter().all(|bits| *bits == line.bits.map(twice)), "{format:?}: {bits:?}");
             assert_eq!(line.deframer.counted(), &receive::Counted::default());
         }
     }
@@ -174,12 +180,7 @@ fn a_line_with_errors_keeps_its_frames_and_counts_them() {
         line.align();
         line.run(3_016, errors(10_000));
         let counted = *line.deframer.counted();
-        if format == Format::Esf {
-            assert!(violations.contains(&counted.violations), "{format:?}: {counted:?}");
-        } else {
-            let expected = 3_016 * 1536 / 193 / 10_000;
-            assert!((expected / 3..expected * 3).contains(&counted.violations), "{format:?}: {counted:?}");
-        }
+        assert!(violations.contains(&counted.violations), "{format:?}: {counted:?}");
         assert_eq!((counted.frame_losses, line.found.missing < 250), (0, true), "{format:?}: {counted:?}");
     }
 }
@@ -347,10 +348,24 @@ fn lost_packets_leave_the_frames_where_they_were() {
         assert!(bits.len() > 150, "{format:?}: bits of whole multiframes count");
         let counted = line.deframer.counted();
         assert_eq!(counted.frame_losses, 0, "{format:?}");
-        // One or two multiframes each are not whole; of a superframe nothing is known to be wrong.
-        let expected = if format == Format::Esf { 50..=100 } else { 0..=0 };
+        // One multiframe each, the last of which is not over; of a superframe nothing is known to be wrong.
+        let expected = if format == Format::Esf { 49..=50 } else { 0..=0 };
         assert!(expected.contains(&counted.violations), "{format:?}: {counted:?}");
     }
+}
+
+/// L, and a network that stands still, are no errors of the line (RFC 4553 6.4).
+#[test]
+fn what_nobody_sent_is_no_violation() {
+    let mut line = Line::new(Format::Esf, 19);
+    line.align();
+    for _ in 0..200 {
+        line.packet();
+        line.deframer.lose(OCTETS * 8, false, &mut |_| panic!("bits of nothing"));
+    }
+    line.run(50, |_, _| {});
+    assert_eq!(*line.deframer.counted(), receive::Counted::default());
+    assert!(!line.defects().out_of_frame);
 }
 
 #[test]
@@ -363,7 +378,7 @@ fn random_bits_are_no_frames_and_do_no_harm() {
         for _ in 0..3_000 {
             let octets: Vec<u8> = (0..rng.below(192)).map(|_| rng.below(256) as u8).collect();
             match rng.below(3) {
-                0 => line.deframer.lose(rng.below(1_536) as usize, &mut |_| {}),
+                0 => line.deframer.lose(rng.below(1_536) as usize, rng.below(2) == 0, &mut |_| {}),
                 1 => line.deframer.take(&octets, rng.below(1_600) as usize, &mut |_| {}),
                 _ => line.run(1, |_, _| {}),
             }

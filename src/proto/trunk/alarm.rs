@@ -226,7 +226,7 @@ impl Monitor {
     }
 
     /// The line status word of the MIB: dsx1LineStatus (RFC 4805) for T1 and E1, dsx3LineStatus (RFC 3896) for a T3. We send RAI as
-    /// long as our own signal failure lasts.
+    /// long as our own signal failure lasts; a card that makes the framing itself does by its own times, two seconds and one.
     pub fn line_status(&self) -> u32 {
         let red = if self.red.declared { self.cause } else { 0 };
         let signal = red & (RED & !Defect::PacketLoss.bit());

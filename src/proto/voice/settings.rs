@@ -12,6 +12,8 @@ pub struct Settings {
     pub law: Law,
     /// The most connections.
     pub connections: usize,
+    /// Octets of a period, which may come in several turns; 0: as many as come in one.
+    pub grain: usize,
     /// How deep the buffers of connections may be.
     pub depths: Depths,
     /// Whether a connection sends to where packets come from, and takes them from wherever the first one came.
@@ -29,6 +31,7 @@ impl Default for Settings {
         Settings {
             law: Law::Mu,
             connections: 4,
+            grain: 0,
             depths: Depths::default(),
             symmetric: false,
             transponder_hears: CheckTone::Co1,

@@ -33,7 +33,8 @@ impl Ds0 {
         if self.is_idle() {
             return octets.fill(self.settings.law.idle());
         }
-        let grain = octets.len();
+        // Those of a period may come in several runs.
+        let grain = self.settings.grain.max(octets.len());
         self.legs.iter_mut().take(self.open).for_each(|leg| leg.inbound.playout.set_grain(grain));
         for block in octets.chunks_mut(BLOCK) {
             self.turn(block, out);
