@@ -15,7 +15,7 @@ fn framing_bits(format: Format, octet: u8, frames: usize) -> String {
         let mut frame = [0; 25];
         framer.push([octet; CHANNELS]);
         assert!(framer.take_padded(&mut frame));
-        assert!(frame[1..24].iter().all(|came| *came == octet << 7 | octet >> 1), "{frame:x?}");
+        assert!(frame[1..24].iter().all(|came| *came == octet.rotate_right(1)), "{frame:x?}");
         if frame[0] & 0x80 == 0 { '0' } else { '1' }
     };
     (0..frames).map(bit).collect()
