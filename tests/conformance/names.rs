@@ -2,7 +2,6 @@
 
 use super::{LAYOUTS, audit, block, code, create, each_layout, each_layout_with, fresh_id, large_world, own_commands, raw};
 use std::collections::HashSet;
-use tollgate::sim::World;
 
 /// G-EPN-01: neither half of a name knows letter case.
 #[test]
@@ -83,33 +82,6 @@ fn the_domain_of_a_wildcard_command_is_kept_too() {
         assert_eq!(code(w, "RQNT", "*@[192.0.2.10]", &["X: 1"]), 200);
         block(w, "ds/ds1-2/1", true);
         assert!(own_commands(w, "DLCX")[0].1.line.contains(" ds/ds1-2/1@[192.0.2.10] "));
-    });
-}
-
-/// And for what many endpoints announce at once: those that were called by different names announce themselves apart.
-#[test]
-fn announcements_use_the_domain_last_used() {
-    each_layout(|w| {
-        let names = |w: &mut World| {
-            let mut names: Vec<_> =
-                own_commands(w, "RSIP").into_iter().map(|(_, c)| c.line.split(' ').nth(2).unwrap().to_owned()).collect();
-            w.take_mail();
-            names.sort();
-            names
-        };
-        w.take_mail();
-        block(w, "ds/ds1-2/*", true);
-        assert_eq!(names(w), ["ds/ds1-2/*@tgw.example.net"]);
-        block(w, "ds/ds1-2/*", false);
-        assert_eq!(names(w), ["ds/ds1-2/*@tgw.example.net"]);
-        assert_eq!(code(w, "RQNT", "ds/ds1-2/*@[192.0.2.10]", &["X: 1"]), 200);
-        assert_eq!(code(w, "RQNT", "ds/ds1-3/1", &["X: 1"]), 200);
-        for blocked in [true, false] {
-            block(w, "*", blocked);
-            let told = names(w);
-            assert!(told.contains(&"ds/ds1-2/*@[192.0.2.10]".to_owned()), "{told:?}");
-            assert!(told.iter().all(|name| name.starts_with("ds/ds1-2/") || name.ends_with("@tgw.example.net")), "{told:?}");
-        }
     });
 }
 

@@ -233,7 +233,7 @@ impl World {
             // One name of them: the coordinator gives a gateway of H.248 none with ranges.
             let pattern = Pattern::Channels { span: SpanIndex(span), channels: 1 << 1 };
             let method = if down { RestartMethod::Forced } else { RestartMethod::Restart };
-            gateway.announce(self.now, &Restart { pattern, method, delay_s: 0, reason: 905, domain: 0 });
+            gateway.announce(self.now, &Restart { pattern, method, delay_s: 0, reason: 905 });
         }
         self.queue.make_contiguous().sort_by_key(|(at, ..)| *at);
     }

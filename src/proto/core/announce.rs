@@ -285,10 +285,9 @@ impl Core {
         self.redirect_commands(range);
     }
 
-    /// Back to the state after a restart. The lead core is told that the notified entity is the provisioned one again (G-RST-12), and of the
-    /// domain name, which stays.
+    /// Back to the state after a restart. The lead core is told that the notified entity is the provisioned one again (G-RST-12).
     pub(super) fn reset<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, endpoint: EndpointIndex) {
-        let named = self.calls.endpoints.get(endpoint).is_some_and(|state| state.entity != EntityId::PROVISIONED || state.domain != 0);
+        let named = self.calls.endpoints.get(endpoint).is_some_and(|state| state.entity != EntityId::PROVISIONED);
         self.lose_held(turn.now, endpoint);
         event::reset(&mut self.calls, turn.now, endpoint);
         self.calls.endpoints.reset(endpoint);

@@ -448,8 +448,8 @@ impl Core {
         let source = Some((received.message.agent, received.origin.from));
         if let Some(state) = self.calls.endpoints.get_mut(endpoint) {
             let before = std::mem::replace(&mut state.source, source);
-            let renamed = std::mem::replace(&mut state.domain, domain) != domain;
-            if renamed || state.entity == EntityId::SOURCE && before != source {
+            state.domain = domain;
+            if state.entity == EntityId::SOURCE && before != source {
                 self.report_entity(endpoint);
             }
         }

@@ -231,7 +231,7 @@ pub enum Envelope {
         /// Which.
         range: EndpointRange,
     },
-    /// To the lead core: these endpoints notify this port of this agent now, under this of the gateway's domain names.
+    /// To the lead core: these endpoints notify this port of this agent now.
     Entity {
         /// The endpoints.
         range: EndpointRange,
@@ -239,8 +239,6 @@ pub enum Envelope {
         agent: AgentId,
         /// Its UDP port; 0: the provisioned addresses.
         port: u16,
-        /// The domain name.
-        domain: u8,
     },
     /// To the lead core while the gateway drains: calls up here.
     Calls {

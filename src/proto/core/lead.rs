@@ -1,8 +1,8 @@
 //! The lead core's part: it hosts the restart coordinator, tells every core what that orders, and sends its RestartInProgress
 //! commands.
 //!
-//! The coordinator knows agents as groups; a group here is a port of an agent (0: the provisioned addresses) and the domain name that its
-//! endpoints are called by, in the order in which they were first named.
+//! The coordinator knows agents as groups; a group here is a port of an agent (0: the provisioned addresses), in the order in which
+//! they were first named.
 
 use super::announce::{Announcement, Stage};
 use super::lead_view::{LossView, ShutdownView};
@@ -45,21 +45,11 @@ pub enum Administration {
     Shutdown(Time),
 }
 
-/// Whom endpoints notify, and as what: a group of the coordinator.
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Party {
-    pub agent: AgentId,
-    /// Its port; 0: the provisioned addresses.
-    pub port: u16,
-    /// The one of the gateway's domain names that their names are written with (G-EPN-05).
-    pub domain: u8,
-}
-
 /// The restart coordinator and what belongs to it.
 pub(super) struct Lead {
     coordinator: Coordinator,
     /// The groups of the coordinator, by number.
-    groups: Vec<Party>,
+    groups: Vec<(AgentId, u16)>,
     /// The group of the first H.248 gateway; those of the others follow.
     gateways_from: u16,
     /// For each: since when it leaves RestartInProgress commands without an answer.
@@ -79,11 +69,10 @@ impl Lead {
     pub fn new(plan: &Plan, settings: &Settings, rng: Rng, now: Time) -> Lead {
         let mut coordinator = Coordinator::new(now, plan.topology.clone(), coordinator_settings(plan, settings), rng);
         // The first groups are the provisioned agents.
-        let mut groups: Vec<_> =
-            (0..settings.agents.len()).map(|place| Party { agent: AgentId(place as u8), ..Party::default() }).collect();
+        let mut groups: Vec<_> = (0..settings.agents.len()).map(|place| (AgentId(place as u8), 0)).collect();
         // Behind them those of H.248 gateways, which no agent is.
         let gateways_from = groups.len() as u16;
-        groups.extend((0..plan.gateways.len()).map(|place| Party { agent: AgentId(u8::MAX), port: place as u16, domain: 0 }));
+        groups.extend((0..plan.gateways.len()).map(|place| (AgentId(u8::MAX), place as u16)));
         for (span, provisioned) in plan.spans.iter().enumerate() {
             let group = match provisioned.gateway {
                 Some(gateway) => gateways_from + u16::from(gateway),
@@ -146,8 +135,8 @@ impl Lead {
     pub fn unanswering(&self) -> Vec<(AgentId, u16, Time)> {
         let open = |view: &AnnouncementView| matches!(view.state, AnnouncementState::Waiting(_) | AnnouncementState::Outstanding);
         let since = |(agent, port)| {
-            let same = |(group, since): (&Party, &Option<Time>)| since.filter(|_| (group.agent, group.port) == (agent, port));
-            Some((agent, port, self.groups.iter().zip(&self.unanswering).filter_map(same).min()?))
+            let place = self.groups.iter().position(|&group| group == (agent, port))?;
+            Some((agent, port, (*self.unanswering.get(place)?)?))
         };
         if self.unanswering.iter().all(Option::is_none) {
             return Vec::new();
@@ -184,34 +173,29 @@ impl Lead {
 
     /// The agent and port of a group.
     pub fn group_entity(&self, group: u16) -> (AgentId, u16) {
-        let party = self.party(group);
-        (party.agent, party.port)
-    }
-
-    fn party(&self, group: u16) -> Party {
         self.groups.get(usize::from(group)).copied().unwrap_or_default()
     }
 
     fn tell_forms(&mut self, settings: &Settings, now: Time) {
-        for (group, party) in self.groups.iter().enumerate() {
-            if let Some(agent) = settings.agent(party.agent) {
+        for (group, (agent, _)) in self.groups.iter().enumerate() {
+            if let Some(agent) = settings.agent(*agent) {
                 self.coordinator.handle(now, Event::Forms { group: group as u16, forms: agent.forms });
             }
         }
     }
 
-    /// The number of a group; a new one when there is none. The port that the provisioned addresses have makes no other group of it.
-    fn group(&mut self, settings: &Settings, now: Time, Party { agent, port, domain }: Party) -> u16 {
+    /// The number of the group that is `port` of `agent`; a new one when there is none. The port that the provisioned addresses have
+    /// makes no other group of it.
+    fn group(&mut self, settings: &Settings, now: Time, agent: AgentId, port: u16) -> u16 {
         let provisioned = settings.agent(agent).is_some_and(|agent| agent.notify.iter().all(|address| address.port() == port));
         let port = if provisioned { 0 } else { port };
-        let party = Party { agent, port, domain };
-        if let Some(known) = self.groups.iter().position(|&group| group == party) {
+        if let Some(known) = self.groups.iter().position(|&group| group == (agent, port)) {
             return known as u16;
         }
         if self.groups.len() >= usize::from(u16::MAX) {
             return u16::from(agent.0);
         }
-        self.groups.push(party);
+        self.groups.push((agent, port));
         self.unanswering.push(None);
         let group = (self.groups.len() - 1) as u16;
         if let Some(agent) = settings.agent(agent) {
@@ -298,8 +282,7 @@ impl Core {
                     self.tell_owners(turn, Envelope::Service { range, service });
                 }
                 Action::SendRsip { handle, group, pattern, method, delay_s, reason } => {
-                    let domain = self.lead.as_ref().map_or(0, |lead| lead.party(group).domain);
-                    let restart = Restart { pattern, method, delay_s, reason, domain };
+                    let restart = Restart { pattern, method, delay_s, reason };
                     self.order_restart(turn, Ordered { handle, group, restart });
                 }
                 Action::Cancel { handle } => self.withdraw(turn, handle, true),
@@ -435,8 +418,7 @@ impl Core {
         let Some(lead) = &mut self.lead else { return };
         let Some(&Some((handle, told, _))) = lead.out.get(number as usize) else { return };
         lead.note_answer(told, None);
-        let domain = lead.party(told).domain;
-        let group = named.flatten().map(|(agent, port)| lead.group(&settings, turn.now, Party { agent, port, domain }));
+        let group = named.flatten().map(|(agent, port)| lead.group(&settings, turn.now, agent, port));
         let outcome = match (outcome, group) {
             (outgoing::Outcome::Success, group) => Outcome::Success(group),
             (outgoing::Outcome::Redirected, Some(group)) => Outcome::Redirect(group),
@@ -477,10 +459,16 @@ impl Core {
         self.handle_own(turn);
     }
 
-    pub(super) fn lead_entity<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, range: EndpointRange, party: Party) {
+    pub(super) fn lead_entity<F: Frames, O: Outside>(
+        &mut self,
+        turn: &mut Turn<'_, F, O>,
+        range: EndpointRange,
+        agent: AgentId,
+        port: u16,
+    ) {
         let settings = self.settings.clone();
         let Some(lead) = &mut self.lead else { return };
-        let group = lead.group(&settings, turn.now, party);
+        let group = lead.group(&settings, turn.now, agent, port);
         self.lead_event(turn.now, Event::Group { endpoints: range, group });
     }
 

@@ -181,7 +181,7 @@ impl Lead {
     /// their endpoints is told with these. False: the ring is full.
     fn tell_announcements<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, core: CoreId) -> bool {
         while let Some(&number) = self.missed.cores.get(usize::from(core.0)).and_then(|others| others.numbers.first()) {
-            let restart = Restart { pattern: Pattern::Gateway, method: RestartMethod::Restart, delay_s: 0, reason: 0, domain: 0 };
+            let restart = Restart { pattern: Pattern::Gateway, method: RestartMethod::Restart, delay_s: 0, reason: 0 };
             let over = Announcement { number, transaction: 0, restart, stage: Stage::Withdrawn };
             if !turn.out.forward(core, Envelope::Announce(self.announcement(number).unwrap_or(over))) {
                 return false;

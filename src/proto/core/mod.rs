@@ -77,7 +77,7 @@ use everywhere::Shares;
 use handed::Handed;
 use in_hand::InHand;
 use jobs::Jobs;
-use lead::{Lead, Party};
+use lead::Lead;
 use orders::{Order, Orders};
 use reports::Reports;
 use std::collections::VecDeque;
@@ -438,7 +438,7 @@ impl Core {
             Envelope::Unanswered { range } => self.lead_unanswered(turn.now, range),
             Envelope::Activity { endpoint } => self.lead_activity(turn.now, endpoint),
             Envelope::Disconnected { range } => self.order(turn, Order::Disconnected(range)),
-            Envelope::Entity { range, agent, port, domain } => self.lead_entity(turn, range, Party { agent, port, domain }),
+            Envelope::Entity { range, agent, port } => self.lead_entity(turn, range, agent, port),
             Envelope::Calls { count } => self.lead_calls(turn, from, count),
             Envelope::Idle { range } => self.lead_idle(turn, range),
             Envelope::Lost { span, count, reason } => self.lead_lost(span, count, reason),

@@ -19,7 +19,7 @@ pub(super) struct Reports {
     idle: EndpointSet,
     /// Endpoints with a command that nobody answered.
     unanswered: EndpointSet,
-    /// Endpoints whose notified entity changed, or the domain name they are called by.
+    /// Endpoints whose notified entity changed.
     entities: EndpointSet,
     /// Connections lost, by span and reason.
     lost: BTreeMap<(SpanIndex, u16), u32>,
@@ -46,8 +46,8 @@ enum About {
 enum Said {
     Idle,
     Unanswered,
-    /// The agent and port that its entity stands for (port 0: the provisioned addresses), and the domain name it was last called by.
-    Entity(AgentId, u16, u8),
+    /// The agent and port that its entity stands for; port 0: the provisioned addresses.
+    Entity(AgentId, u16),
 }
 
 /// Why nothing more is sent now.
@@ -221,7 +221,7 @@ impl Core {
                     (None, EntityId::SOURCE, Some((agent, from))) => (agent, from.port()),
                     _ => (state.provisioned, 0),
                 };
-                Some(Said::Entity(agent, port, state.domain))
+                Some(Said::Entity(agent, port))
             }
         }
     }
@@ -232,7 +232,7 @@ impl Said {
         match self {
             Said::Idle => Envelope::Idle { range },
             Said::Unanswered => Envelope::Unanswered { range },
-            Said::Entity(agent, port, domain) => Envelope::Entity { range, agent, port, domain },
+            Said::Entity(agent, port) => Envelope::Entity { range, agent, port },
         }
     }
 }

@@ -80,6 +80,6 @@ pub(super) fn core_of_two(core: CoreId, change: impl FnOnce(&mut Plan)) -> Core 
 
 /// What the lead core says of an RSIP for the whole gateway.
 pub(super) fn say(method: RestartMethod, stage: Stage) -> Envelope {
-    let restart = Restart { pattern: Pattern::Gateway, method, delay_s: 0, reason: 0, domain: 0 };
+    let restart = Restart { pattern: Pattern::Gateway, method, delay_s: 0, reason: 0 };
     Envelope::Announce(Announcement { number: 0, transaction: 7, restart, stage })
 }

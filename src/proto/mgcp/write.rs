@@ -130,8 +130,6 @@ pub struct Restart {
     pub delay_s: u32,
     /// Why, 900..=905; not written when 0.
     pub reason: u16,
-    /// Which of the gateway's domain names its endpoints were last called by (G-EPN-05).
-    pub domain: u8,
 }
 
 /// A RestartInProgress, into `buffer`.
@@ -139,7 +137,7 @@ pub fn write_restart(plan: &Plan, buffer: &mut [u8], id: TransactionId, restart:
     let mut name = [0; crate::proto::aggregate::PATTERN_NAME_MAX];
     let length = restart.pattern.write_name(&plan.topology, &mut name);
     let mut writer = Writer::new(buffer);
-    writer.command_of(Verb::Rsip, id, (name.get(..length)?, plan.domain(restart.domain)), manners.profile());
+    writer.command_of(Verb::Rsip, id, (name.get(..length)?, plan.domain(0)), manners.profile());
     writer.parameter(Code::RM, restart.method.keyword().as_bytes());
     if restart.delay_s > 0 {
         writer.parameter_number(Code::RD, u64::from(restart.delay_s.min(999_999)));

@@ -97,7 +97,7 @@ fn a_controller_may_name_another_one_of_the_list() {
 /// The coordinator says that a span of the gateway went.
 fn announce(bench: &mut Bench, method: RestartMethod, channels: u32) {
     let pattern = Pattern::Channels { span: SpanIndex(2), channels };
-    let restart = Restart { pattern, method, delay_s: 0, reason: 905, domain: 0 };
+    let restart = Restart { pattern, method, delay_s: 0, reason: 905 };
     bench.gateway.announce(bench.now, &restart);
     bench.turn();
 }
