@@ -463,7 +463,8 @@ register! {
         /// Only when the wait was above `enter` for so long: what one interruption of a core left is no overload. 0: at once.
         enter_after: Duration = (millis(20)) in Duration::ZERO..=seconds(2); reload
         /// Also when a core had work for so much of the last `busy_over`, in percent, whatever waits: a core that comes to no rest is at its
-        /// limit (with AF_XDP the wait is not seen). What a turn of a core could do besides is not counted as work. 101: never.
+        /// limit (where AF_XDP polls the network card the wait is not seen). What a turn of a core could do besides is not counted as work.
+        /// 101: never.
         busy_enter: u8 = 100 in 1..=101; reload
         /// Only when that was so for so long: a wait that grows is seen sooner, and tells more exactly when it is over.
         busy_after: Duration = (seconds(5)) in Duration::ZERO..=seconds(60); reload

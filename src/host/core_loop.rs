@@ -13,7 +13,7 @@ use super::inside::Inside;
 use super::ring::{Receiver, Sender};
 use super::tap::{Captured, Tap};
 use super::transport::{BATCH, Stats, Stray, Transport, Waker};
-use super::work::Work;
+use super::work::{Found, Work};
 use crate::proto::base::{CoreId, Counter, Counters, FrameRef, Time};
 use crate::proto::core::{Case, Core, Envelope, Frames, Origin, Outside, Request, Turn};
 use std::collections::VecDeque;
@@ -137,12 +137,11 @@ impl CoreLoop {
         let mut last_work = Time::ZERO;
         let mut stats = (Stats::default(), Time::ZERO);
         let (mut turns, mut rested, mut pressed) = (0u32, true, false);
-        let mut work = Work::default();
+        let (mut work, mut found, mut due) = (Work::default(), Found::default(), Time::NEVER);
         loop {
-            let taken = batch.len();
             batch.clear();
             let now = port.transport.receive(if pressed { 0 } else { BATCH }, &mut batch);
-            self.core.note_work(now, work.turn(now, !rested, taken));
+            self.core.note_work(now, work.turn(now, std::mem::take(&mut found)));
             self.pulse.beat.store(now.0, Ordering::Relaxed);
             turns = turns.wrapping_add(1);
             let mut worked = !batch.is_empty();
@@ -172,6 +171,7 @@ impl CoreLoop {
             if self.tap.is_open() {
                 batch.iter().for_each(|&frame| port.tap_received(frame));
             }
+            found.take(batch.len(), BATCH);
             self.core.read_ahead(&frames, &batch);
             let mut turn = Turn { now, frames: &frames, out: &mut port };
             let mut start = now;
@@ -180,9 +180,10 @@ impl CoreLoop {
                 start = measure(&mut self.core, &self.inside, &self.clock, start);
             }
             for (from, inbox) in &mut self.inboxes {
-                for _ in 0..ENTRIES {
+                let mut count = 0;
+                while count < ENTRIES {
                     let Some(entry) = inbox.receive() else { break };
-                    worked = true;
+                    count += 1;
                     match entry {
                         Entry::Envelope(envelope) => {
                             // Only messages are measured: other envelopes do without the clock.
@@ -197,6 +198,7 @@ impl CoreLoop {
                         Entry::Sent(frame) => turn.out.sent(frame),
                     }
                 }
+                found.take(count, ENTRIES);
             }
             if let Some((mut request, reply)) = requests.pop_front() {
                 worked = true;
@@ -214,12 +216,17 @@ impl CoreLoop {
                 self.core.handle_unreachable(&mut turn, report.to, report.sent());
             }
             if let Some(link) = &mut self.link {
-                for _ in 0..ENTRIES {
+                let mut count = 0;
+                while count < ENTRIES {
                     let Some(message) = link.from.receive() else { break };
-                    worked = true;
+                    count += 1;
                     self.core.handle_node(&mut turn, message);
                 }
+                found.take(count, ENTRIES);
             }
+            worked |= found.any;
+            let slices = self.core.has_slices();
+            found.due = slices || (due <= now && !worked);
             self.core.handle_time(&mut turn);
             if let Some(link) = &mut self.link {
                 worked |= send_to_node(&mut self.core, link);
@@ -231,6 +238,8 @@ impl CoreLoop {
             pressed = self.core.is_pressed(now);
             port.flush();
             rested = !worked;
+            found.any = worked;
+            due = Time::NEVER;
             if worked {
                 last_work = now;
                 self.pulse.turns.fetch_add(1, Ordering::Relaxed);
@@ -241,7 +250,12 @@ impl CoreLoop {
                 Spin::For(time) => now.since(last_work) < time,
                 Spin::Always => true,
             };
+            if found.due && !slices {
+                // What was due may have been long: it is measured before the core sleeps.
+                continue;
+            }
             let deadline = self.core.deadline();
+            due = deadline;
             if spins || deadline <= now || pressed || !port.carried.is_empty() {
                 std::hint::spin_loop();
                 continue;

@@ -257,6 +257,12 @@ impl Core {
         self.detector.worked(now, work);
     }
 
+    /// Whether work goes on that is done slice by slice, and so whatever the time is.
+    #[inline]
+    pub fn has_slices(&self) -> bool {
+        self.shares.working() || !self.orders.is_done()
+    }
+
     /// Everything that is due: deadlines, the card's indications, the next slice of work over many endpoints.
     pub fn handle_time<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>) {
         self.send_unsent(turn);
@@ -279,7 +285,7 @@ impl Core {
 
     /// When to call [`Core::handle_time`] at the latest; a time in the past while sliced work goes on.
     pub fn deadline(&self) -> Time {
-        if self.shares.working() || !self.orders.is_done() {
+        if self.has_slices() {
             return Time::ZERO;
         }
         let lead = self.lead.as_ref().map_or(Time::NEVER, |lead| lead.deadline());

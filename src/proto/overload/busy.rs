@@ -1,7 +1,8 @@
 //! How much of the last while a core had work: the share of a window that slides in ten steps.
 //!
-//! Where datagrams carry no time of arrival (AF_XDP) the wait in front of a core is not seen, and a core that never comes to rest is the
-//! only sign of it. The window is a second at most: a share that is older says nothing of now (clause 9.3 of H.248.11 leaves the choice).
+//! Where a core fetches datagrams from the network card itself (AF_XDP with busy polling) they get their time of arrival only then, and where a
+//! driver has no room for it in front of a frame they get none: the wait in front of a core is not seen, and a core that never comes to rest
+//! is the only sign of it. The window is a second at most: a share that is older says nothing of now (clause 9.3 of H.248.11 leaves the choice).
 
 use crate::proto::base::Time;
 use std::time::Duration;

@@ -69,7 +69,7 @@ impl Levels {
     }
 }
 
-/// A change that a sample caused, for the log and the alarm.
+/// A change that a sample caused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Change {
     /// Overloaded from now on.
@@ -89,6 +89,8 @@ pub struct Detector {
     recorded: Option<Time>,
     /// Since when the sojourn is above the level without a break.
     high: Option<Time>,
+    /// It was high for long enough, as of the latest sample: time alone says nothing of what waits.
+    waits: bool,
     busy: Busy,
     /// Since when the utilisation is above the level without a break.
     full: Option<Time>,
@@ -105,6 +107,7 @@ impl Detector {
             sojourn: Duration::ZERO,
             recorded: None,
             high: None,
+            waits: false,
             busy: Busy::new(levels.busy_over),
             full: None,
             kept: false,
@@ -112,8 +115,12 @@ impl Detector {
         }
     }
 
-    /// New levels, from the next sample on.
+    /// New levels, from the next sample on. What was found of the utilisation by other levels is forgotten.
     pub fn set_levels(&mut self, levels: Levels) {
+        let busy = |levels: &Levels| (levels.busy_enter, levels.busy_after, levels.busy_exit, levels.busy_over);
+        if busy(&levels) != busy(&self.levels) {
+            (self.full, self.kept) = (None, false);
+        }
         self.levels = levels;
         self.busy.set_window(levels.busy_over);
     }
@@ -128,6 +135,7 @@ impl Detector {
         self.recorded = Some(now);
         self.sojourn = smooth(self.sojourn, sojourn, since);
         self.high = if self.sojourn > self.levels.enter { self.high.or(Some(now)) } else { None };
+        self.waits = self.high.is_some_and(|since| now.since(since) >= self.levels.enter_after);
         self.judge(now)
     }
 
@@ -145,13 +153,12 @@ impl Detector {
     /// Enters on any, leaves when all are low. A core that catches up comes to no rest meanwhile: utilisation keeps an overload up only when
     /// it has lasted so long that it would have begun one.
     fn judge(&mut self, now: Time) -> Option<Change> {
-        let Levels { exit, enter_after, busy_after, busy_exit, .. } = self.levels;
-        let waits = self.high.is_some_and(|since| now.since(since) >= enter_after);
+        let Levels { exit, busy_after, busy_exit, .. } = self.levels;
         let lasted = self.full.is_some_and(|since| now.since(since) >= busy_after);
         self.kept |= lasted;
         self.kept &= self.busy.per_mille() > u16::from(busy_exit) * 10;
         match self.entered {
-            None if waits || lasted => {
+            None if self.waits || lasted => {
                 self.entered = Some(now);
                 Some(Change::Entered)
             }
@@ -301,6 +308,37 @@ mod tests {
         detector.set_levels(Levels { exit: 90 * MS, enter: 100 * MS, ..SHORT });
         now += MS;
         assert!(matches!(detector.record(now, 80 * MS), Some(Change::Left { .. })));
+    }
+
+    #[test]
+    fn one_interruption_is_no_overload_however_long_nothing_comes_behind_it() {
+        let mut detector = Detector::new(Levels::default());
+        assert_eq!(detector.worked(Time::ZERO, Duration::ZERO), None);
+        assert_eq!(detector.record(Time::from_millis(80), 80 * MS), None);
+        for at in [100, 120, 200, 500] {
+            assert_eq!(detector.worked(Time::from_millis(at), Duration::ZERO), None, "nothing was seen to wait at {at} ms");
+        }
+        assert_eq!(detector.record(Time::from_millis(540), Duration::ZERO), None);
+        assert!(!detector.refuse_new());
+    }
+
+    #[test]
+    fn a_reload_ends_what_utilisation_began() {
+        let mut detector = Detector::new(SHORT);
+        let mut now = Time::ZERO;
+        let mut full = |detector: &mut Detector| {
+            for _ in 0..2000 {
+                now += MS;
+                detector.worked(now, MS);
+            }
+            detector.refuse_new()
+        };
+        assert!(full(&mut detector));
+        // The same levels anew change nothing; 101 %: never.
+        detector.set_levels(SHORT);
+        assert!(full(&mut detector));
+        detector.set_levels(Levels { busy_enter: 101, ..SHORT });
+        assert!(!full(&mut detector));
     }
 
     #[test]
