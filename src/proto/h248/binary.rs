@@ -1,9 +1,9 @@
 //! The binary encoding of a gateway that is configured for it: octets become text in front of the machine, and text becomes octets behind it.
 
-use super::error::Failure;
+use super::error::{Failure, TOO_LARGE};
 use super::{Gateway, Send};
 use crate::proto::base::{Counter, Counters, Time};
-use crate::proto::codec::h248::{Fault, MESSAGE_MAX, Refusal, Shape, binary};
+use crate::proto::codec::h248::{Content, Fault, MESSAGE_MAX, Message, Refusal, Shape, Style, Transaction, Writer, binary};
 use std::net::SocketAddr;
 
 /// Memory for one message each way.
@@ -26,8 +26,9 @@ impl Binary {
         Binary { text: vec![0; MESSAGE_MAX].into(), way: Way { shape: Box::default(), octets } }
     }
 
-    /// Sends what the machine wrote. A text that has no place in the encoding, or is longer there than may be sent, is counted and lost:
-    /// [`GatewayPlan::max_message`](crate::proto::plan::GatewayPlan::max_message) leaves room, so that it is one that no controller can cause.
+    /// Sends what the machine wrote. What has no place in the encoding, or is longer there than may be sent, is counted; in place of a reply
+    /// stands error 533, so that nobody waits for it.
+    /// [`GatewayPlan::max_message`](crate::proto::plan::GatewayPlan::max_message) leaves room for what tells of a change (`h248/room`).
     pub fn send(&mut self, counters: &Counters, to: SocketAddr, text: &[u8], send: Send<'_>) {
         self.way.send(counters, to, text, send);
     }
@@ -37,8 +38,28 @@ impl Way {
     fn send(&mut self, counters: &Counters, to: SocketAddr, text: &[u8], send: Send<'_>) {
         match binary::from_text(text, &mut self.shape, &mut self.octets) {
             Ok(length) => send(to, self.octets.get(..length).unwrap_or_default()),
-            Err(_) => counters.add(Counter::H248Unwritable),
+            Err(_) => {
+                counters.add(Counter::H248Unwritable);
+                if let Some(length) = self.too_large(text) {
+                    send(to, self.octets.get(..length).unwrap_or_default());
+                }
+            }
         }
+    }
+
+    /// The octets of error 533 for the transaction that `text` is the reply of.
+    fn too_large(&mut self, text: &[u8]) -> Option<usize> {
+        let mut short = [0; 320];
+        let mut w = Writer::new(&mut short, Style::Compact);
+        let message = Message::parse(text, &mut self.shape).ok()?;
+        let Content::Transactions(mut transactions) = message.content().ok()? else { return None };
+        let Some(Ok(Transaction::Reply(reply))) = transactions.next() else { return None };
+        w.header(message.header.version, &message.header.from);
+        w.reply(reply.id, reply.immediate_ack);
+        w.error(TOO_LARGE.code, TOO_LARGE.text.as_bytes());
+        w.end();
+        let length = w.finish()?;
+        binary::from_text(short.get(..length)?, &mut self.shape, &mut self.octets).ok()
     }
 }
 

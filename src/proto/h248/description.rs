@@ -114,6 +114,11 @@ pub const fn longest(encodings: usize) -> usize {
     190 + 38 * encodings
 }
 
+/// Its lines, at most.
+pub const fn most_lines(encodings: usize) -> usize {
+    7 + encodings
+}
+
 /// Writes our description of `local` (LR-03): its length, or `None` when it does not fit.
 pub fn write(room: &mut [u8], session: u32, local: &LocalMedia) -> Option<usize> {
     let whole = room.len();

@@ -130,6 +130,8 @@ impl Gateway {
                 if self.hand_off(now, &to) { Ok(()) } else { Err(HANDOFF_UNKNOWN) }
             }
             (Some(Method::Forced), _) if due > now => Err(DELAY),
+            // One ends with its context; nobody waits for a time of its own.
+            (_, Termination::Ephemeral(_)) if due > now => Err(DELAY_EPHEMERAL),
             (Some(method @ (Method::Forced | Method::Graceful | Method::Restart)), Termination::Root) => {
                 let list: Vec<EndpointIndex> = self.tables.physical().collect();
                 list.into_iter().for_each(|endpoint| self.order_one(now, Termination::Physical(endpoint), method, due));
@@ -176,6 +178,7 @@ impl Gateway {
 }
 
 const DELAY: Failure = Failure { code: 501, text: "Forced has no delay" };
+const DELAY_EPHEMERAL: Failure = Failure { code: 501, text: "no delay for an ephemeral termination" };
 const METHOD: Failure = Failure { code: 501, text: "ServiceChange method is not supported" };
 const HANDOFF_TO: Failure = Failure { code: 442, text: "HandOff needs MgcIdToTry" };
 const HANDOFF_UNKNOWN: Failure = Failure { code: 402, text: "MgcIdToTry is no controller of this gateway" };

@@ -182,7 +182,7 @@ impl Bench {
     pub fn raw(&mut self, from: SocketAddr, bytes: &[u8]) {
         match self.encoding {
             MessageEncoding::Binary => {
-                let mut room = [0; 4000];
+                let mut room = [0; 8000];
                 let length = binary_codec::from_text(bytes, &mut Shape::new(), &mut room).unwrap();
                 self.octets(from, &room[..length]);
             }

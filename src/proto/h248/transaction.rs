@@ -298,7 +298,7 @@ impl Gateway {
         if asked.emergency && context.emergency {
             w.flag(Token::Emergency);
         }
-        if Gateway::is_within_room(w) {
+        if self.is_within_room(w) {
             return Flow::Next;
         }
         w.rewind(mark);
@@ -376,7 +376,7 @@ impl Gateway {
             }
             Ok(()) => self.each(now, command, scope, &matches, run, w),
         };
-        if audits && !Gateway::is_within_room(w) {
+        if audits && !self.is_within_room(w) {
             w.rewind(mark);
             run.open = open;
             flow = self.refuse(command, TOO_LARGE, scope, run, w);
@@ -391,7 +391,7 @@ impl Gateway {
         let (mark, open) = (w.mark(), run.open);
         self.enter_scope(scope, run, w);
         self.write_error(w, command.verb, command.termination, failure);
-        if Gateway::is_within_room(w) {
+        if self.is_within_room(w) {
             return if command.optional { Flow::Next } else { Flow::Stop };
         }
         w.rewind(mark);

@@ -88,7 +88,7 @@ fn what_a_later_version_adds_and_lengths_left_open_are_read() {
     let inside = &closed[at + 2..];
     grown.extend([0xa1, 0x80]);
     grown.extend(inside);
-    grown.extend([0x85, 1, 9, 0xbf, 0x81, 0x02, 1, 7, 0, 0]);
+    grown.extend([0x85, 1, 9, 0x9f, 0x81, 0x02, 1, 7, 0, 0]);
     // The lengths around it are left open, so that they need not be counted.
     assert_eq!(said(&open_lengths_to(&grown, at)), said(&closed));
 }
@@ -145,6 +145,15 @@ fn values_are_understood_as_their_text_too() {
     }
     let read = String::from_utf8(said(&bare).unwrap()).unwrap();
     assert!(read.contains("tdmc/ec=off,nt/jit=040"), "{read}");
+}
+
+#[test]
+fn an_automatic_gain_is_no_gain_of_minus_one() {
+    for (gain, value, back) in [("0xffffffff", &[4, 7, 2, 5, 0, 255, 255, 255, 255][..], "4294967295"), ("-1", &[4, 3, 2, 1, 255], "-1")] {
+        let octets = octets(&text(&format!("T=1{{C=7{{MF=rtp/1{{M{{O{{tdmc/gain={gain}}}}}}}}}}}"))).unwrap();
+        assert!(octets.windows(value.len()).any(|window| window == value), "{octets:02x?}");
+        assert!(String::from_utf8(said(&octets).unwrap()).unwrap().contains(&format!("tdmc/gain={back}}}")));
+    }
 }
 
 #[test]
@@ -205,13 +214,20 @@ fn mutated_octets_break_nothing() {
 }
 
 #[test]
-fn hostile_octets_are_read_in_time_that_follows_their_size() {
+fn hostile_octets_are_refused_and_what_is_sound_is_read_however_it_nests() {
     for (unit, length) in
         [(&[0x30, 0x80][..], 60_000), (&[0x30, 0x82, 0xff, 0xf0], 60_000), (&[0xa1, 0], 60_000), (&[0xff; 7], 60_000), (&[0], 60_000)]
     {
         let octets: Vec<u8> = unit.iter().copied().cycle().take(length).collect();
         assert_eq!(said(&octets), None);
     }
+    // An extension of thousands of parts, nested as deeply as anything may be, all lengths open.
+    let closed = octets(&text("PN=1{}")).unwrap();
+    let mut grown = open_lengths(&closed);
+    grown.truncate(grown.len() - 2);
+    let (open, close) = ([0xa5, 0x80].repeat(20), [0, 0].repeat(20));
+    grown.extend([open, [0x80, 0].repeat(20_000), close, vec![0, 0]].concat());
+    assert_eq!(said(&grown), said(&closed));
     // As many small parts as fit: each is read once, and what does not fit is refused, not cut.
     let many = format!("T=1{{C=-{{MF=ds/ds1_7/1{{E=1{{{}}}}}}}}}", vec!["dd/d5"; 1500].join(","));
     let many = octets(&text(&many)).unwrap();

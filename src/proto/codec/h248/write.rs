@@ -69,6 +69,11 @@ impl<'a> Writer<'a> {
         self.length == 0
     }
 
+    /// How many lines were ended so far.
+    pub fn lines(&self) -> usize {
+        self.buffer.get(..self.length).unwrap_or_default().iter().filter(|byte| **byte == b'\n').count()
+    }
+
     /// What was written since `mark`; nothing when something failed.
     pub fn since(&self, mark: Mark) -> &[u8] {
         self.buffer.get(mark.length..self.length).filter(|_| !self.failed).unwrap_or_default()

@@ -216,6 +216,12 @@ fn a_controller_orders_terminations_out_and_back() {
     assert!(bench.ask("C=-{SC=ds/ds1_3/${SV{MT=FO,RE=\"905\"}}}").contains("ER=410{"));
     assert!(bench.ask("C=-{SC=ds/ds1_3/3{SV{MT=FO,RE=\"905\",DL=5}}}").contains("ER=501{"), "at once is at once");
     assert!(bench.ask("C=-{SC=ds/ds1_3/3{SV{MT=DC,RE=\"905\"}}}").contains("ER=501{"));
+    // What would never be done is not acknowledged.
+    let (context, rtp) = bench.call(4);
+    for (method, reason) in [("GR", 905), ("RS", 900)] {
+        let reply = bench.ask(&format!("C={context}{{SC={rtp}{{SV{{MT={method},RE=\"{reason}\",DL=10}}}}}}"));
+        assert!(reply.contains("ER=501{\"no delay for an ephemeral termination\"}"), "{reply}");
+    }
 }
 
 #[test]

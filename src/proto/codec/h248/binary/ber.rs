@@ -155,6 +155,15 @@ impl<'a> Iterator for Elements<'a> {
     }
 }
 
+/// Whether all that is in `octets`, at every level, is elements that are whole: readers look for what they need and stop there.
+pub fn is_whole(octets: &[u8]) -> bool {
+    fn at(octets: &[u8], depth: usize) -> bool {
+        let inside = |element: Element<'_>| !element.constructed || (depth < DEPTH_MAX && at(element.content, depth + 1));
+        Elements::of(octets).all(|element| element.is_ok_and(inside))
+    }
+    at(octets, 0)
+}
+
 /// Class, number, whether constructed, and what follows.
 fn identifier(octets: &[u8]) -> Option<(u8, u8, bool, &[u8])> {
     let (&first, mut rest) = octets.split_first()?;
@@ -440,6 +449,15 @@ mod tests {
         assert_eq!(one(&[0x80, 9, 1, 1, 1, 1, 1, 1, 1, 1, 1]).unwrap().integer(), Err(Malformed));
         assert_eq!(one(&[0x80, 1, 0xff]).unwrap().number(5), Err(Malformed));
         assert_eq!(one(&[0xa0, 4, 0x80, 0, 0x81, 0]).unwrap().chosen(), Err(Malformed));
+    }
+
+    #[test]
+    fn what_ends_amid_an_element_at_any_level_is_not_whole() {
+        assert!(is_whole(&[0xa0, 4, 0x80, 0, 0x81, 0]) && is_whole(&[]) && is_whole(&[0xa0, 0x80, 0x80, 1, 7, 0, 0]));
+        // An element behind those that are looked for claims more than there is.
+        assert!(!is_whole(&[0xa0, 4, 0x80, 0, 0x85, 0x7f]) && !is_whole(&[0xa0, 2, 0x80]) && !is_whole(&[0x80, 0, 0x81, 1]));
+        let deep = |levels: usize| (0..levels).fold(Vec::new(), |inside, _| [&[0xa0, inside.len() as u8][..], &inside].concat());
+        assert!(is_whole(&deep(DEPTH_MAX)) && !is_whole(&deep(DEPTH_MAX + 2)));
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub fn to_text(octets: &[u8], buffer: &mut [u8]) -> Option<usize> {
 /// Writes the text of its header alone: whoever answers that the rest is malformed needs to know that there is one.
 pub fn header_to_text(octets: &[u8], buffer: &mut [u8]) -> Option<usize> {
     let mut text = Text::new(buffer);
-    // The end may be missing, and the lengths around the header with it: what is there is looked at.
+    // Its end must be there: what is cut short has no header that could be believed.
     let whole: Element<'_> = Elements::of(octets).next()?.ok()?;
     read::header(&whole, &mut text).ok()?;
     text.finish()

@@ -3,7 +3,7 @@
 //! What the octets cannot be is refused here, the whole message at once (400). What they mean is read from the text by the same reader as
 //! any other text, so both encodings are refused by the same codes there.
 
-use super::ber::{CONTEXT, Element, Elements, Malformed, UNIVERSAL, tag};
+use super::ber::{CONTEXT, Element, Elements, Malformed, UNIVERSAL, is_whole, tag};
 use super::media;
 use super::names::{self, Sort};
 use super::text::{Commas, Text};
@@ -16,7 +16,7 @@ pub(super) type Done = Result<(), Malformed>;
 pub fn message(octets: &[u8], out: &mut Text<'_>) -> Done {
     let mut elements = Elements::of(octets);
     let whole = elements.next().ok_or(Malformed)??;
-    if whole.class != UNIVERSAL || whole.number != tag::SEQUENCE || !whole.constructed || elements.next().is_some() {
+    if whole.class != UNIVERSAL || whole.number != tag::SEQUENCE || !whole.constructed || elements.next().is_some() || !is_whole(octets) {
         return Err(Malformed);
     }
     header(&whole, out)?;
@@ -247,10 +247,14 @@ fn context_properties(properties: &Element<'_>, commas: &mut Commas, out: &mut T
     Ok(())
 }
 
-/// The word for an enumeration.
+/// The word for an enumeration. A value that is none of them (most of the types may grow) is a word that is none either, so that what
+/// reads the text refuses the command.
 pub(super) fn pick<'w>(words: &[&'w [u8]], number: &Element<'_>) -> Result<&'w [u8], Malformed> {
-    words.get(number.number(255)? as usize).copied().ok_or(Malformed)
+    Ok(words.get(number.number(u32::MAX)? as usize).copied().unwrap_or(UNKNOWN))
 }
+
+/// Stands for what this version of Annex A does not have where it may be extended: a word that no grammar has either.
+const UNKNOWN: &[u8] = b"x-unknown";
 
 /// The keywords of commands, by the number of their alternative.
 pub(super) const COMMANDS: [&[u8]; 8] = [b"A=", b"MV=", b"MF=", b"S=", b"AC=", b"AV=", b"N=", b"SC="];
@@ -259,7 +263,12 @@ fn command(request: &Element<'_>, out: &mut Text<'_>) -> Done {
     let command = request.needed(0)?.chosen()?;
     out.put(if request.field(1)?.is_some() { b"O-" } else { b"" });
     out.put(if request.field(2)?.is_some() { b"W-" } else { b"" });
-    out.put(COMMANDS.get(usize::from(command.number)).ok_or(Malformed)?);
+    let Some(keyword) = COMMANDS.get(usize::from(command.number)) else {
+        out.put(UNKNOWN);
+        out.put(b"=x");
+        return Ok(());
+    };
+    out.put(keyword);
     let body = command.field(1)?;
     if matches!(command.number, 4 | 5) {
         termination::read(&command.needed(0)?, out)?;
@@ -274,7 +283,14 @@ fn command(request: &Element<'_>, out: &mut Text<'_>) -> Done {
         0..=2 => {
             if body.elements().next().is_some() {
                 out.put(b"{");
-                list(&body, out, |descriptor, out| self::descriptor(descriptor, descriptor.number.saturating_add(1), out))?;
+                list(&body, out, |descriptor, out| match descriptor.number {
+                    number @ 0..7 => self::descriptor(descriptor, number + 1, out),
+                    7 => audit(descriptor, out),
+                    _ => {
+                        out.put(UNKNOWN);
+                        Ok(())
+                    }
+                })?;
                 out.put(b"}");
             }
         }
@@ -387,8 +403,6 @@ fn descriptor(descriptor: &Element<'_>, number: u8, out: &mut Text<'_>) -> Done 
         5 => watch::event_buffer(descriptor, out),
         6 => watch::signals(descriptor, out),
         7 => watch::digit_map(descriptor, out),
-        // In a request it is the Audit descriptor, in a reply the observed events: their forms differ, the first has no lists.
-        8 if descriptor.field(1)?.is_none() => audit(descriptor, out),
         8 => watch::observed(descriptor, out),
         9 => {
             out.put(b"SA{");
@@ -416,7 +430,10 @@ fn descriptor(descriptor: &Element<'_>, number: u8, out: &mut Text<'_>) -> Done 
             Ok(())
         }
         11 => audit_tokens(descriptor, out),
-        _ => Err(Malformed),
+        _ => {
+            out.put(UNKNOWN);
+            Ok(())
+        }
     }
 }
 
@@ -438,6 +455,11 @@ fn audit_tokens(audit: &Element<'_>, out: &mut Text<'_>) -> Done {
             commas.next(out);
             out.put(token);
         }
+    }
+    // Audits of single properties, which version 2 has: not to be taken for one of nothing.
+    if audit.field(1)?.is_some() {
+        commas.next(out);
+        out.put(UNKNOWN);
     }
     Ok(())
 }

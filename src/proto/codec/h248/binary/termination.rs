@@ -10,6 +10,9 @@
 //!
 //! A wildcard octet says where in these 48 bits a level begins that stands for all (or any), alone or with all below it. ROOT is eight times
 //! FF.
+//!
+//! What is no name of ours, or has a wildcard that no name can say, is `x` with its octets, and `w` with its wildcards: a name like any that
+//! the gateway does not have, so that the machine refuses its command and nothing else, and the answer has the octets that were asked for.
 
 use super::ber::{Element, Malformed, Writer, tag};
 use super::text::Text;
@@ -34,95 +37,135 @@ struct Wildcard {
     below: bool,
 }
 
-/// The wildcards of an identifier, by level.
-#[derive(Default)]
-struct Wildcards([Option<Wildcard>; 5]);
+/// An identifier, and its wildcard octets as they came.
+struct Id<'a> {
+    octets: &'a [u8],
+    wildcards: &'a [u8],
+}
 
-const LEVELS: [u8; 5] = [CLASS, KIND, UNIT, SPAN, CHANNEL];
+impl Id<'_> {
+    fn at(&self, level: u8) -> Option<Wildcard> {
+        let octet = self.wildcards.iter().find(|octet| **octet & 0x3f == level)?;
+        Some(Wildcard { letter: if octet & 0x80 != 0 { b'*' } else { b'$' }, below: octet & 0x40 != 0 })
+    }
 
-impl Wildcards {
-    fn read(list: &Element<'_>) -> Result<Wildcards, Malformed> {
-        let mut wildcards = Wildcards::default();
-        for octet in list.elements() {
-            let &[octet] = octet?.octets()? else { return Err(Malformed) };
-            let level = LEVELS.iter().position(|level| *level == octet & 0x3f).ok_or(Malformed)?;
-            let wildcard = Wildcard { letter: if octet & 0x80 != 0 { b'*' } else { b'$' }, below: octet & 0x40 != 0 };
-            if let Some(place) = wildcards.0.get_mut(level) {
-                *place = Some(wildcard);
+    /// Writes the name that says all of it; `None` when there is none.
+    fn name(&self, out: &mut Text<'_>) -> Option<()> {
+        if self.octets == ROOT {
+            out.put(b"ROOT");
+            return self.says(0);
+        }
+        let &[class, kind, high, low, span, channel] = self.octets else { return None };
+        if let Some(Wildcard { letter, below: true }) = self.at(CLASS) {
+            out.put(&[letter]);
+            return self.says(1);
+        }
+        let number = u32::from_be_bytes([high, low, span, channel]);
+        match class {
+            STREAM => {
+                out.put(b"rtp/");
+                let all = self.at(KIND).filter(|wildcard| wildcard.below).or(self.at(UNIT).filter(|_| kind == 0));
+                match all {
+                    Some(Wildcard { letter, .. }) => {
+                        out.put(&[letter]);
+                        self.says(1)
+                    }
+                    None if kind == 0 && number != 0 => {
+                        out.number(i64::from(number));
+                        self.says(0)
+                    }
+                    None => None,
+                }
+            }
+            TRUNK => self.trunk((kind, u16::from_be_bytes([high, low]), span, channel), out),
+            _ => None,
+        }
+    }
+
+    /// Whether it has just so many wildcards: all of them are in the name.
+    fn says(&self, wildcards: usize) -> Option<()> {
+        (self.wildcards.len() == wildcards).then_some(())
+    }
+
+    fn trunk(&self, (kind, unit, span, channel): (u8, u16, u8, u8), out: &mut Text<'_>) -> Option<()> {
+        out.put(b"ds/");
+        let mut said = 0;
+        let mut part = |level, out: &mut Text<'_>| {
+            let Wildcard { letter, below } = self.at(level)?;
+            out.put(&[letter]);
+            said += 1;
+            Some((below, said))
+        };
+        match part(KIND, out) {
+            Some((true, said)) => return self.says(said),
+            // `ds/*/5` is any unit of any kind: no name has one unit of all kinds.
+            Some((false, _)) if unit == 0 => {}
+            Some((false, _)) => return None,
+            None => {
+                out.put(KINDS.iter().find(|(number, _)| *number == kind)?.1);
+                out.put(b"_");
+                match part(UNIT, out) {
+                    Some((true, said)) => return self.says(said),
+                    Some((false, _)) => {}
+                    None if unit == 0 => return None,
+                    None => out.number(i64::from(unit)),
+                }
             }
         }
-        Ok(wildcards)
-    }
-
-    fn at(&self, level: u8) -> Option<Wildcard> {
-        LEVELS.iter().zip(&self.0).find(|(known, _)| **known == level).and_then(|(_, wildcard)| *wildcard)
+        if self.at(SPAN).is_some() {
+            out.put(b"/");
+            if let Some((true, said)) = part(SPAN, out) {
+                return self.says(said);
+            }
+            // Only a T3 has spans in it.
+            if matches!(kind, 1 | 2) && self.at(KIND).is_none() {
+                return None;
+            }
+        } else if span != 0 {
+            out.put(b"/ds1_");
+            out.number(i64::from(span));
+        }
+        if self.at(CHANNEL).is_some() {
+            out.put(b"/");
+            part(CHANNEL, out);
+        } else if channel != 0 {
+            out.put(b"/");
+            out.number(i64::from(channel));
+        }
+        self.says(said)
     }
 }
+
+/// The longest identifier, and the most wildcards of one (A.1).
+const OCTETS_MAX: usize = 8;
 
 /// Writes the name of a TerminationID.
 pub fn read(id: &Element<'_>, out: &mut Text<'_>) -> Result<(), Malformed> {
     let octets = id.needed(1)?.octets()?;
-    let wildcards = id.field(0)?.map_or(Ok(Wildcards::default()), |list| Wildcards::read(&list))?;
-    if octets == ROOT {
-        out.put(b"ROOT");
-        return Ok(());
+    let (mut wildcards, mut count) = ([0; OCTETS_MAX], 0);
+    for octet in id.field(0)?.iter().flat_map(Element::elements) {
+        let &[octet] = octet?.octets()? else { return Err(Malformed) };
+        *wildcards.get_mut(count).ok_or(Malformed)? = octet;
+        count += 1;
     }
-    if let Some(Wildcard { letter, .. }) = wildcards.at(CLASS) {
-        out.put(&[letter]);
-        return Ok(());
+    if octets.is_empty() || octets.len() > OCTETS_MAX {
+        return Err(Malformed);
     }
-    let &[class, kind, high, low, span, channel] = octets else { return Err(Malformed) };
-    match class {
-        STREAM => {
-            out.put(b"rtp/");
-            match wildcards.at(KIND) {
-                Some(Wildcard { letter, .. }) => out.put(&[letter]),
-                None => out.number(i64::from(u32::from_be_bytes([high, low, span, channel]))),
+    let id = Id { octets, wildcards: wildcards.get(..count).unwrap_or_default() };
+    let mut room = [0; 40];
+    let mut name = Text::new(&mut room);
+    let known = id.name(&mut name).and_then(|()| name.finish()).and_then(|length| room.get(..length));
+    // What could not be written back would cost the reply.
+    match known.filter(|name| *name == b"ROOT" || self::octets(name).is_some()) {
+        Some(name) => out.put(name),
+        None => {
+            out.put(b"x");
+            out.hex(id.octets);
+            if !id.wildcards.is_empty() {
+                out.put(b"w");
+                out.hex(id.wildcards);
             }
-            Ok(())
         }
-        TRUNK => trunk((kind, u16::from_be_bytes([high, low]), span, channel), &wildcards, out),
-        _ => Err(Malformed),
-    }
-}
-
-fn trunk((kind, unit, span, channel): (u8, u16, u8, u8), wildcards: &Wildcards, out: &mut Text<'_>) -> Result<(), Malformed> {
-    out.put(b"ds/");
-    let part = |level, out: &mut Text<'_>| match wildcards.at(level) {
-        Some(Wildcard { letter, below }) => {
-            out.put(&[letter]);
-            Some(below)
-        }
-        None => None,
-    };
-    let all = part(KIND, out);
-    if all == Some(true) {
-        return Ok(());
-    }
-    if all.is_none() {
-        out.put(KINDS.iter().find(|(number, _)| *number == kind).ok_or(Malformed)?.1);
-        out.put(b"_");
-        match part(UNIT, out) {
-            Some(true) => return Ok(()),
-            Some(false) => {}
-            None => out.number(i64::from(unit)),
-        }
-    }
-    if wildcards.at(SPAN).is_some() {
-        out.put(b"/");
-        if part(SPAN, out) == Some(true) {
-            return Ok(());
-        }
-    } else if span != 0 {
-        out.put(b"/ds1_");
-        out.number(i64::from(span));
-    }
-    if wildcards.at(CHANNEL).is_some() {
-        out.put(b"/");
-        part(CHANNEL, out);
-    } else if channel != 0 {
-        out.put(b"/");
-        out.number(i64::from(channel));
     }
     Ok(())
 }
@@ -132,10 +175,35 @@ pub fn write(name: &[u8], w: &mut Writer<'_>) {
     if name.eq_ignore_ascii_case(b"root") {
         return parts(&[], &ROOT, w);
     }
-    match octets(name) {
-        Some((octets, wildcards, count)) => parts(wildcards.get(..count).unwrap_or_default(), &octets, w),
-        None => w.fail(),
+    if let Some((octets, wildcards, count)) = octets(name) {
+        return parts(wildcards.get(..count).unwrap_or_default(), &octets, w);
     }
+    if unknown(name, w).is_none() {
+        w.fail();
+    }
+}
+
+/// Writes the octets that a name of the form `x...w...` has.
+fn unknown(name: &[u8], w: &mut Writer<'_>) -> Option<()> {
+    let digits = name.strip_prefix(b"x").or(name.strip_prefix(b"X"))?;
+    let end = digits.iter().position(|byte| byte.eq_ignore_ascii_case(&b'w'));
+    let (mut id, mut wildcards) = ([0; OCTETS_MAX], [0; OCTETS_MAX]);
+    let id = from_hex(digits.get(..end.unwrap_or(digits.len()))?, &mut id)?;
+    let wildcards = end.map_or(Some(&[][..]), |end| from_hex(digits.get(end + 1..)?, &mut wildcards))?;
+    parts(wildcards, id, w);
+    Some(())
+}
+
+/// The octets of these digits, at least one.
+fn from_hex<'r>(digits: &[u8], room: &'r mut [u8; OCTETS_MAX]) -> Option<&'r [u8]> {
+    let count = digits.len() / 2;
+    if count == 0 || !digits.len().is_multiple_of(2) {
+        return None;
+    }
+    for (pair, place) in digits.chunks(2).zip(room.get_mut(..count)?) {
+        *place = pair.iter().try_fold(0, |value, digit| Some(value << 4 | char::from(*digit).to_digit(16)? as u8))?;
+    }
+    room.get(..count)
 }
 
 fn parts(wildcards: &[u8], id: &[u8], w: &mut Writer<'_>) {
@@ -296,13 +364,68 @@ mod tests {
         for none in ["ds", "ds/ds1_7/5/6", "ds/ds1_07/5", "ds/t1_7/5", "rtp/x", "tdm/1", "", "ds/ds1_7/300", "rtp/1/2"] {
             assert_eq!(bytes(none), None, "{none}");
         }
-        // Octets that are no name: a class, a place of a wildcard, a length there is not.
-        for none in [
-            &[0x30, 10, 0xa0, 0, 0x81, 6, 3, 0, 0, 0, 0, 1][..],
-            &[0x30, 13, 0xa0, 3, 4, 1, 0x83, 0x81, 6, 1, 1, 0, 7, 0, 0],
-            &[0x30, 7, 0xa0, 0, 0x81, 3, 1, 1, 0],
-        ] {
+        // Octets that are no TerminationID.
+        for none in
+            [&[0x30, 4, 0xa0, 0, 0x81, 0][..], &[0x30, 14, 0xa0, 4, 4, 2, 0x87, 0x87, 0x81, 6, 1, 1, 0, 7, 0, 0], &[0x30, 2, 0xa0, 0]]
+        {
             assert_eq!(name(none), None, "{none:?}");
+        }
+    }
+
+    /// The name of these octets with these wildcards, and the octets of that name.
+    fn named(wildcards: &[u8], id: &[u8]) -> String {
+        let mut buffer = [0; 64];
+        let mut w = Writer::new(&mut buffer);
+        w.begin_sequence();
+        parts(wildcards, id, &mut w);
+        w.end();
+        let length = w.finish().unwrap();
+        let name = name(&buffer[..length]).unwrap();
+        if name.starts_with('x') {
+            assert_eq!(bytes(&name).as_deref(), buffer.get(..length), "{name}");
+        } else {
+            assert!(bytes(&name).is_some(), "{name}");
+        }
+        name
+    }
+
+    #[test]
+    fn a_wildcard_names_what_it_covers_and_nothing_else() {
+        // The number of a stream begins at bit 31.
+        assert_eq!(named(&[0x5f], &[2, 0, 0, 0, 0, 0]), "rtp/$");
+        assert_eq!(named(&[0x1f], &[2, 0, 0, 0, 0, 0]), "rtp/$");
+        assert_eq!(named(&[0xdf], &[2, 0, 0, 0, 0, 9]), "rtp/*");
+        assert_eq!(named(&[0xcf], &[1, 3, 0, 1, 0, 0]), "ds/ds3_1/*");
+        assert_eq!(named(&[0xcf], &[1, 1, 0, 7, 0, 0]), "ds/ds1_7/*");
+        assert_eq!(named(&[0xa7, 0x87], &[1, 0, 0, 0, 0, 0]), "ds/*/*");
+        for (wildcards, id) in [
+            // Unit 7 of any kind, channel 5: not channel 5 of all spans.
+            (&[0xa7][..], [1, 0, 0, 7, 0, 5]),
+            // A number of which some bits are any.
+            (&[0x87], [2, 0, 0, 0, 0, 0]),
+            (&[0x8f], [2, 0, 0, 0, 0, 1]),
+            (&[0xa7], [2, 0, 0, 0, 0, 0]),
+            // Any class, of the rest as it stands.
+            (&[0xaf], [0, 1, 0, 7, 0, 5]),
+            // Below all there is nothing; no level begins there; a T1 has no spans.
+            (&[0xef, 0x87], [0; 6]),
+            (&[0xe7, 0x87], [1, 0, 0, 0, 0, 0]),
+            (&[0x83], [1, 1, 0, 7, 0, 0]),
+            (&[0x87, 0x07], [1, 1, 0, 7, 0, 0]),
+            (&[0x8f], [1, 1, 0, 7, 0, 5]),
+            // No unit, number or class.
+            (&[], [1, 1, 0, 0, 0, 5]),
+            (&[], [1, 1, 0, 7, 3, 5]),
+            (&[], [2, 0, 0, 0, 0, 0]),
+            (&[], [2, 1, 0, 0, 0, 1]),
+            (&[], [3, 0, 0, 0, 0, 1]),
+        ] {
+            assert!(named(wildcards, &id).starts_with('x'), "{wildcards:02x?} {id:02x?}: {}", named(wildcards, &id));
+        }
+        assert_eq!(named(&[0x87], &ROOT), "xFFFFFFFFFFFFFFFFw87");
+        assert_eq!(named(&[], &[1, 1, 0, 0, 0, 7, 0, 5]), "x0101000000070005");
+        for none in ["x", "x0", "x0w", "x03w", "x0g", "x010203040506070809"] {
+            assert_eq!(bytes(none), None, "{none}");
         }
     }
 }

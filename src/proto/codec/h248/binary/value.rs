@@ -137,9 +137,10 @@ fn single(octets: &[u8], kind: Kind, out: &mut Text<'_>) -> Done {
 
 /// Thousandths, as far as there are any.
 fn fixed(value: i64, out: &mut Text<'_>) {
-    out.number(value >> 32);
-    let mut rest = ((value & 0xffff_ffff) * 1000 + (1 << 31)) >> 32;
-    if (1..1000).contains(&rest) {
+    let thousandths = ((value & 0xffff_ffff) * 1000 + (1 << 31)) >> 32;
+    out.number((value >> 32) + thousandths / 1000);
+    let mut rest = thousandths % 1000;
+    if rest > 0 {
         out.put(b".");
         for scale in [100, 10, 1] {
             out.number(rest / scale);
@@ -287,10 +288,12 @@ fn read_fixed(text: &[u8]) -> Option<i64> {
     let dot = text.iter().position(|&byte| byte == b'.').unwrap_or(text.len());
     let whole = lex::uint32(text.get(..dot)?).filter(|whole| *whole <= i32::MAX as u32)?;
     let digits = text.get(dot + 1..).unwrap_or_default();
-    let good = digits.len() <= 9 && digits.iter().all(u8::is_ascii_digit);
+    if digits.len() > 9 || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
     let numerator = digits.iter().fold(0u64, |sum, digit| sum * 10 + u64::from(digit & 15));
     let fraction = (numerator << 32) / 10u64.pow(digits.len() as u32);
-    good.then_some(i64::from(whole) << 32 | fraction as i64)
+    Some(i64::from(whole) << 32 | fraction as i64)
 }
 
 /// The name of a digit map.
@@ -299,4 +302,29 @@ pub fn digit_map_name(name: &[u8], out: &mut Text<'_>) -> Done {
     out.put(b"d");
     out.known(Known::Made(b'm', u16::from_be_bytes([high, low])));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fractions_of_any_length_are_read_and_written_rounded() {
+        let said = |value: i64| {
+            let mut buffer = [0; 32];
+            let mut text = Text::new(&mut buffer);
+            fixed(value, &mut text);
+            let length = text.finish().unwrap();
+            String::from_utf8(buffer[..length].to_vec()).unwrap()
+        };
+        for (value, text) in [(0xc_ffff_ffff, "13"), (0xc_8000_0000, "12.5"), (0xc_0000_0000, "12"), (1 << 22, "0.001")] {
+            assert_eq!(said(value), text);
+        }
+        assert_eq!(read_fixed(b"12.5"), Some(0xc_8000_0000));
+        assert_eq!(read_fixed(b"0.999999999").map(|value| value >> 32), Some(0));
+        for digits in [10, 20, 64, 500] {
+            assert_eq!(read_fixed(format!("0.{}", "0".repeat(digits)).as_bytes()), None);
+        }
+        assert_eq!((read_fixed(b"0.x"), read_fixed(b"x"), read_fixed(b"2147483648")), (None, None, None));
+    }
 }
