@@ -1,7 +1,7 @@
 //! A gateway whose last life's calls go on counting: `tollgate cac dump` and `restore` (SC switchover).
 
 use super::*;
-use libc::SIGKILL;
+use libc::{SIGKILL, SIGTERM};
 use std::process::Output;
 
 /// `tollgate cac restore`, with this much of what was dumped.
@@ -103,4 +103,37 @@ fn restored_calls_end_by_time_or_by_order() {
     let node = node.restart();
     node.wait_for("in-sync");
     assert_eq!(node.link()["restored"].as_u64(), Some(0));
+}
+
+/// Must hold 2 in a planned switchover: the gateway is told of the calls for its next life while it runs, and is then stopped. Not one
+/// place is given back in between, and a start that fails does not lose them.
+#[test]
+fn a_planned_switchover_gives_no_place_back() {
+    let list = scopes(10, "");
+    let central = Central::start(Central::tuning("[1, 2]", &list));
+    let mut node = Node::start(1, &central, &list);
+    let mut other = Node::start(2, &central, &list);
+    central.wait_for(2);
+    assert_eq!(node.call(10), 10);
+    let dump = node.gateway.order(&["cac", "dump"]);
+    let tuning = node.gateway.tuning.copy();
+    let output = restore(&tuning, &dump, 100, "0");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.contains(".calls: 10 calls will count") && said.contains("gives no place back when it ends"), "{output:?}");
+    // Its agent answers nothing more.
+    let Node { mut gateway, agent, .. } = node;
+    drop(agent);
+    gateway.signal(SIGTERM);
+    gateway.wait(SOON * 2);
+    eventually("the loss is seen", SOON, || (central.view()["nodes"][0]["state"] == "lost").then_some(()));
+    assert_eq!((other.call(3), central.calls()), (0, (10, 10)));
+    // Whoever has the address of its metrics still, the calls are there for the next attempt.
+    let busy = std::net::TcpListener::bind(tuning.addresses.metrics()).unwrap();
+    let mut command = Command::new(PROGRAM);
+    let output = command.args(["run", "--config"]).arg(tuning.path()).output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stderr).contains("metrics.address"), "{output:?}");
+    drop(busy);
+    let node = Node::with(tuning);
+    assert_eq!((in_sync_with(&central, 10), other.call(3)), (10, 0));
+    assert_eq!((node.link()["restored"].as_u64(), central.calls()), (Some(10), (10, 10)));
 }
