@@ -162,8 +162,8 @@ impl Core {
 
     /// Tells the bank what is in use, when it is time.
     pub(super) fn handle_admissions(&mut self, now: Time) {
-        // While something waits for room in a ring it would only pile up there: the newest is told when there is room.
-        if self.admissions.tell_at <= now && !self.unsent.is_empty() {
+        // While something waits for room on the way there it would only pile up: the newest is told when there is room.
+        if self.admissions.tell_at <= now && self.unsent_to.contains(self.plan.lead()) {
             self.admissions.tell_at = now + TELL_EVERY;
         } else if self.admissions.tell_at <= now {
             self.admissions.tell_at = Time::NEVER;

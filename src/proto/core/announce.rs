@@ -96,7 +96,7 @@ impl Announcements {
 }
 
 /// Only these make up a procedure whose message must be the first the agent sees.
-fn goes_in_front(method: RestartMethod) -> bool {
+pub(super) fn goes_in_front(method: RestartMethod) -> bool {
     matches!(method, RestartMethod::Restart | RestartMethod::Disconnected)
 }
 

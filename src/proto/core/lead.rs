@@ -342,7 +342,7 @@ impl Core {
         if let Some(core) = gateway.map(|gateway| gateway.core) {
             // The gateway answers for its controller, and tells it by a service change when one is in charge.
             let gateway = (group - lead.gateways_from) as u8;
-            let outcome = match self.tell(turn, core, Envelope::ServiceChange { gateway, restart }) {
+            let outcome = match self.offer(turn, core, Envelope::ServiceChange { gateway, restart }) {
                 true => Outcome::Success(None),
                 // Its core has no room: it is said again, as to an agent that is too busy.
                 false => Outcome::Transient(BUSY),

@@ -5,7 +5,7 @@
 //! One bit for each endpoint and kind of thing missed, one reason for each span, and for each core the numbers of RestartInProgress
 //! commands. While a core is behind nothing is sent to it but this, so that orders do not overtake each other.
 
-use super::announce::{Announcement, Stage};
+use super::announce::{Announcement, Stage, goes_in_front};
 use super::envelope::Envelope;
 use super::lead::Lead;
 use super::outside::{Frames, Outside, Turn};
@@ -36,6 +36,8 @@ pub struct Standing {
     disconnected: bool,
     /// In how many seconds they leave; 0: no time is set.
     leaves_in_s: u32,
+    /// Their agent answered a RestartInProgress about them meanwhile, so what waited for that goes on (G-DIS-10).
+    answered: bool,
 }
 
 /// See the module page.
@@ -47,6 +49,8 @@ pub struct Missed {
     reasons: Box<[u16]>,
     /// Those whose notified entity was changed.
     renamed: EndpointSet,
+    /// Those whose restart or disconnect was answered.
+    answered: EndpointSet,
     /// What else, by core, and how many of them are behind.
     cores: Box<[Others]>,
     behind: usize,
@@ -70,7 +74,8 @@ impl Missed {
             endpoints: none.clone(),
             went_out: none.clone(),
             reasons: vec![0; plan.topology.spans().len()].into(),
-            renamed: none,
+            renamed: none.clone(),
+            answered: none,
             cores: vec![Others::default(); usize::from(plan.cores)].into(),
             behind: 0,
         }
@@ -78,7 +83,7 @@ impl Missed {
 
     /// Octets of it for a gateway of so many endpoints and T1s or E1s; all there is, however long a core is behind.
     pub fn memory(endpoints: u64, spans: u64) -> u64 {
-        3 * endpoints.div_ceil(8) + size_of::<u16>() as u64 * spans
+        4 * endpoints.div_ceil(8) + size_of::<u16>() as u64 * spans
     }
 
     fn is_behind(&self, core: CoreId) -> bool {
@@ -97,7 +102,11 @@ impl Missed {
             Envelope::Drain { on } => others.drain = Some(*on),
             Envelope::Announce(announcement) => {
                 others.numbers.insert(announcement.number);
-                each_piece(plan, &announcement.restart.pattern, |piece| self.note_endpoints(plan, core, piece));
+                let answered = announcement.stage == Stage::Acknowledged && goes_in_front(announcement.restart.method);
+                each_piece(plan, &announcement.restart.pattern, |range| {
+                    self.note_endpoints(plan, core, range);
+                    owned(plan, core, range).filter(|_| answered).for_each(|piece| self.answered.insert_range(piece));
+                });
             }
             Envelope::NotifiedEntity { pattern, .. } => each_piece(plan, pattern, |range| {
                 self.note_endpoints(plan, core, range);
@@ -128,7 +137,7 @@ impl Missed {
     }
 
     fn forget(&mut self, range: EndpointRange) {
-        for set in [&mut self.endpoints, &mut self.went_out, &mut self.renamed] {
+        for set in [&mut self.endpoints, &mut self.went_out, &mut self.renamed, &mut self.answered] {
             set.remove_range(range);
         }
     }
@@ -151,8 +160,8 @@ fn span_of(plan: &Plan, endpoint: u32) -> usize {
 }
 
 impl Lead {
-    /// Tells cores that are behind what there is room for, a slice of it at most; when to go on.
-    fn tell_missed<F: Frames, O: Outside>(&mut self, plan: &Plan, turn: &mut Turn<'_, F, O>) -> Time {
+    /// Tells cores that are behind what there is room for, a slice of it at most; when to go on. `full`: those with something to hear before.
+    fn tell_missed<F: Frames, O: Outside>(&mut self, plan: &Plan, turn: &mut Turn<'_, F, O>, mut full: CoreSet) -> Time {
         if !self.missed.is_anybody_behind() {
             return Time::NEVER;
         }
@@ -160,9 +169,8 @@ impl Lead {
         if !self.coordinator().is_at_rest() {
             return turn.now + UNSENT_RETRY;
         }
-        let mut full = CoreSet::default();
         for core in (0..plan.cores).map(CoreId) {
-            if !self.tell_announcements(turn, core) {
+            if !full.contains(core) && !self.tell_announcements(turn, core) {
                 full.insert(core);
             }
         }
@@ -260,18 +268,20 @@ impl Lead {
             told,
             disconnected: known.is_cut_off,
             leaves_in_s: known.leaves_in_s,
+            answered: self.missed.answered.contains(endpoint),
         })
     }
 }
 
 impl Core {
-    /// Orders something of another core. What its ring has no room for is told anew when there is.
+    /// Orders something of another core. What its ring has no room for is told anew when there is, and so is what would overtake
+    /// something that must arrive there first.
     pub(super) fn order_of<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, to: CoreId, order: Envelope) {
         if to == self.id {
             return self.to_self.push_back(order);
         }
         let Some(lead) = &mut self.lead else { return };
-        if !lead.missed.is_behind(to) && turn.out.forward(to, order) {
+        if !self.unsent_to.contains(to) && !lead.missed.is_behind(to) && turn.out.forward(to, order) {
             return;
         }
         self.counters.add(Counter::OrdersMissed);
@@ -285,7 +295,7 @@ impl Core {
     /// Goes on with what cores have missed.
     pub(super) fn tell_missed<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>) {
         if let Some(lead) = &mut self.lead {
-            self.unsent_retry = self.unsent_retry.min(lead.tell_missed(&self.plan, turn));
+            self.unsent_retry = self.unsent_retry.min(lead.tell_missed(&self.plan, turn, self.unsent_to));
         }
     }
 
@@ -312,7 +322,8 @@ impl Core {
                 self.counters.add(Counter::EndpointsDisconnected);
             }
             state.disconnected = standing.disconnected;
-            if told == Told::Done && before != Told::Done {
+            // It may have been in contact as far as it knew all along, though a Notify was lost: the disconnect was missed too.
+            if told == Told::Done && (before != Told::Done || standing.answered) {
                 event::in_contact(&mut self.calls, turn.now, endpoint);
             }
         }
@@ -321,18 +332,22 @@ impl Core {
 
 #[cfg(test)]
 mod tests {
+    use super::super::envelope::JobId;
     use super::super::lead::Administration;
     use super::super::second::{Ring, core_of_two, second_core};
     use super::*;
     use crate::proto::base::Rng;
     use crate::proto::codec::mgcp::NotifiedEntity;
-    use crate::proto::endpoint::EntityId;
+    use crate::proto::endpoint::{Connection, EntityId};
     use crate::proto::restart::BlockHow;
     use crate::proto::transaction::outgoing;
     use crate::proto::trunk::{Defect, Facility, SpanIndex};
 
     /// Its service, and while it serves how far its announcement is, whether it is disconnected, and the port it notifies.
-    type State = (Service, Option<(Told, bool, Option<u16>)>);
+    type Serving = (Told, bool, Option<u16>);
+
+    /// And its connections.
+    type State = (Service, Option<Serving>, usize);
 
     /// A lead core with its way to the other core, and that core.
     struct Side {
@@ -365,6 +380,40 @@ mod tests {
             }
         }
 
+        /// A Notify of these endpoints is lost there.
+        fn lose_notifies(&mut self, some: EndpointRange) {
+            for endpoint in some.iter() {
+                let calls = &mut self.second.calls;
+                let Some(state) = calls.endpoints.get_mut(endpoint) else { continue };
+                if state.service.in_service {
+                    state.watch = state.watch.or_else(|| calls.watches.take(endpoint));
+                    event::lost(calls, endpoint, 1);
+                }
+            }
+        }
+
+        /// Some endpoints have a connection while they serve.
+        fn connect(&mut self) {
+            for endpoint in range(&self.second).iter().step_by(5) {
+                let endpoints = &mut self.second.calls.endpoints;
+                let state = endpoints.get(endpoint).unwrap();
+                if state.service.in_service && state.connection_count() == 0 {
+                    endpoints.connect(Connection { endpoint, ..Connection::default() }).unwrap();
+                }
+            }
+        }
+
+        /// Endpoints whose agent is in contact, though a Notify waits for that.
+        fn stuck(&self) -> Vec<EndpointIndex> {
+            let calls = &self.second.calls;
+            let is_stuck = |endpoint: &EndpointIndex| {
+                let state = calls.endpoints.get(*endpoint).unwrap();
+                let is_in_contact = state.service.in_service && state.announcement == Told::Done && !state.disconnected;
+                is_in_contact && calls.watch(*endpoint).is_some_and(|watch| watch.cut_off)
+            };
+            range(&self.second).iter().filter(is_stuck).collect()
+        }
+
         /// What is known of each endpoint there.
         fn states(&self) -> Vec<State> {
             let endpoints = &self.second.calls.endpoints;
@@ -375,7 +424,8 @@ mod tests {
                 let port = named.filter(|port| *port != 0);
                 // The code is 531 again while what was told of a failure is to be told once more, which who heard all does not see.
                 let service = Service { refusal: 0, ..state.service };
-                (service, service.in_service.then_some((state.announcement, state.disconnected, port)))
+                let serving = service.in_service.then_some((state.announcement, state.disconnected, port));
+                (service, serving, state.connection_count())
             };
             range(&self.second).iter().map(state).collect()
         }
@@ -388,6 +438,7 @@ mod tests {
     /// The same happens to both: operators, lines, an agent that answers or not.
     fn happen(rng: &mut Rng, now: Time, side: &mut Side) {
         let Side { lead, ring, .. } = side;
+        let mut second_lost = None;
         let topology = lead.plan.topology.clone();
         let names = ["*", "ds/ds1-2/*", "ds/*/3", "ds/ds1-2/[1-9]"];
         let selection = topology.resolve(names[rng.below(4) as usize].as_bytes(), true).unwrap();
@@ -403,7 +454,10 @@ mod tests {
             (2, _) => lead.administer(turn, Administration::Unblock(selection)),
             (3, _) => lead.administer(turn, Administration::Drain(some.first % 2 == 0)),
             (4, _) => lead.lead_defect(turn, span, Defect::LossOfSignal, some.first % 2 == 0, true),
-            (5, _) => lead.lead_unanswered(now, some),
+            (5, _) => {
+                second_lost = Some(some);
+                lead.lead_unanswered(now, some);
+            }
             (6..=8, Some(number)) => {
                 let entity = (what == 8).then(|| NotifiedEntity::parse(b"ca@ca.example.net:3000").unwrap());
                 lead.restart_answered(turn, number, outgoing::Outcome::Success, 200, entity);
@@ -411,6 +465,9 @@ mod tests {
             (9, Some(number)) => lead.restart_unanswered(turn, number),
             _ => {}
         });
+        if let Some(some) = second_lost {
+            side.lose_notifies(some);
+        }
     }
 
     /// Whatever is ordered while a core has no room, or only a little now and then: nothing piles up, and once there is room it is as if it
@@ -445,10 +502,65 @@ mod tests {
                 if last {
                     assert!(!late.lead.lead.as_ref().unwrap().missed.is_anybody_behind(), "seed {seed}");
                     assert_eq!(late.states(), heard.states(), "seed {seed}, step {step}");
+                    assert_eq!((late.stuck(), heard.stuck()), (vec![], vec![]), "seed {seed}, step {step}");
+                    late.connect();
+                    heard.connect();
                 }
             }
             missed += late.lead.counters.get(Counter::OrdersMissed);
         }
         assert!(missed > 1000, "{missed}");
+    }
+
+    /// A core that stands still has lost a Notify before, and hears neither of the disconnect nor of its end: the Notify goes on.
+    #[test]
+    fn a_notify_lost_before_orders_were_missed_waits_no_longer() {
+        let mut side = Side::new(usize::MAX);
+        let mut now = Time::ZERO;
+        let mut run = |side: &mut Side, turns: u32, answers: bool| {
+            for _ in 0..turns {
+                now += Duration::from_millis(100);
+                side.ring.turn(&mut side.lead, now.since(Time::ZERO));
+                if side.ring.room > 0 {
+                    side.deliver(now);
+                }
+                for number in side.lead.lead.as_ref().unwrap().out_numbers().into_iter().filter(|_| answers) {
+                    let Side { lead, ring, .. } = side;
+                    ring.with(now, |turn| lead.restart_answered(turn, number, outgoing::Outcome::Success, 200, None));
+                }
+            }
+            now
+        };
+        let all = range(&side.second);
+        let now = run(&mut side, 50, true);
+        assert!(all.iter().all(|endpoint| side.second.calls.endpoints.get(endpoint).unwrap().announcement == Told::Done));
+        side.ring.room = 0;
+        side.lose_notifies(all);
+        side.lead.lead_unanswered(now, all);
+        assert_eq!(side.stuck().len(), all.count as usize);
+        run(&mut side, 600, true);
+        assert_eq!(side.stuck().len(), all.count as usize);
+        side.ring.room = usize::MAX;
+        run(&mut side, 600, true);
+        assert_eq!(side.stuck(), []);
+    }
+
+    /// What must arrive and found no room comes before what was ordered later, though there is room by then.
+    #[test]
+    fn orders_do_not_overtake_what_waits_for_room() {
+        let mut side = Side::new(0);
+        let first = Envelope::Vote { job: JobId { slot: 1, generation: 1 }, refused: None };
+        let topology = side.lead.plan.topology.clone();
+        let selection = topology.resolve(b"ds/ds1-2/*", false).unwrap();
+        let Side { lead, ring, .. } = &mut side;
+        ring.with(Time::ZERO, |turn| lead.must_tell(turn, CoreId(1), first));
+        ring.room = 1000;
+        ring.with(Time::ZERO, |turn| lead.administer(turn, Administration::Block(selection, BlockHow::Force)));
+        for at in 1..50 {
+            ring.turn(lead, Duration::from_millis(at));
+        }
+        let told = &ring.told;
+        assert!(matches!(told.first(), Some(Envelope::Vote { .. })), "{:?}", told.first());
+        assert!(told.iter().any(|envelope| matches!(envelope, Envelope::Anew { .. } | Envelope::Service { .. })));
     }
 }

@@ -144,6 +144,8 @@ pub struct Core {
     to_self: VecDeque<Envelope>,
     /// Envelopes that must arrive and found the ring full, in order.
     unsent: VecDeque<(CoreId, Envelope)>,
+    /// To whom.
+    unsent_to: CoreSet,
     /// When to try them again.
     unsent_retry: Time,
     /// A response that found no transmit frame is still written, to be remembered.
@@ -212,6 +214,7 @@ impl Core {
             finished: VecDeque::with_capacity(64),
             to_self: VecDeque::with_capacity(64),
             unsent: VecDeque::new(),
+            unsent_to: CoreSet::default(),
             unsent_retry: Time::NEVER,
             scratch: vec![0; usize::from(largest)].into(),
             plan,
@@ -325,23 +328,29 @@ impl Core {
 
     /// Sends `envelope`, to this core itself as well.
     fn tell<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, to: CoreId, envelope: Envelope) -> bool {
-        if to == self.id {
-            self.to_self.push_back(envelope);
-            return true;
-        }
-        let sent = turn.out.forward(to, envelope);
+        let sent = self.offer(turn, to, envelope);
         if !sent {
             self.counters.add(Counter::DroppedRingFull);
         }
         sent
     }
 
-    /// Sends an envelope that must arrive: when the ring is full it is kept, with those after it, and sent when there is room.
+    /// The same for what is said again later when there is no room: nothing is dropped.
+    fn offer<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, to: CoreId, envelope: Envelope) -> bool {
+        if to == self.id {
+            self.to_self.push_back(envelope);
+            return true;
+        }
+        turn.out.forward(to, envelope)
+    }
+
+    /// Sends an envelope that must arrive: when the ring is full it is kept, with those after it to that core, and sent when there is room.
     fn must_tell<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, to: CoreId, envelope: Envelope) {
         if to == self.id {
             self.to_self.push_back(envelope);
-        } else if !self.unsent.is_empty() || !turn.out.forward(to, envelope) {
+        } else if self.unsent_to.contains(to) || !turn.out.forward(to, envelope) {
             self.unsent.push_back((to, envelope));
+            self.unsent_to.insert(to);
             self.unsent_retry = self.unsent_retry.min(turn.now + UNSENT_RETRY);
         }
     }
@@ -385,6 +394,8 @@ impl Core {
             }
             !sent
         });
+        self.unsent_to = full;
+        self.calls.meetings.look_again();
         if !self.unsent.is_empty() {
             self.unsent_retry = turn.now + UNSENT_RETRY;
         }
@@ -478,7 +489,7 @@ const FINALS: u32 = 1024;
 const UNSENT_RETRY: Duration = Duration::from_millis(1);
 
 /// A set of cores.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct CoreSet([u64; 4]);
 
 impl CoreSet {

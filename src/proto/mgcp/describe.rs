@@ -66,7 +66,7 @@ pub(super) fn keep(calls: &mut Calls, slot: ConnectionSlot, described: Described
     connection.remote = described.remote;
     connection.remote_types = described.types;
     if matches!(described.remote, Remote::Local(..)) {
-        calls.note_meeting(slot);
+        calls.meetings.note(slot);
     }
     true
 }

@@ -10,6 +10,7 @@ pub mod create;
 pub mod delete;
 mod describe;
 pub mod event;
+pub mod meetings;
 pub mod modify;
 mod options;
 pub mod request;
@@ -56,7 +57,7 @@ pub struct Calls {
     /// Admission; `None` where nothing is limited.
     pub desk: Option<Box<admit::Desk>>,
     /// Connections that were told of another one inside the gateway, which is to learn of them; each once.
-    pub meetings: Vec<ConnectionSlot>,
+    pub meetings: meetings::Meetings,
     /// What parts of commands meant.
     readings: RefCell<Readings>,
 }
@@ -84,15 +85,8 @@ impl Calls {
         let watches = event::Watches::new(endpoints.count(), now);
         let (cores, connections) = (plan.owners.len(), plan.limits.connections);
         let desk = plan.admission.is_some().then(|| Box::new(admit::Desk::new(&settings.admission, cores, connections)));
-        let readings = RefCell::default();
-        Calls { endpoints, watches, card, plan, settings, manners: Manners::default(), counters, desk, meetings: Vec::new(), readings }
-    }
-
-    /// A connection was told of another one inside the gateway.
-    pub fn note_meeting(&mut self, slot: ConnectionSlot) {
-        if !self.meetings.contains(&slot) {
-            self.meetings.push(slot);
-        }
+        let (meetings, readings) = (meetings::Meetings::new(connections), RefCell::default());
+        Calls { endpoints, watches, card, plan, settings, manners: Manners::default(), counters, desk, meetings, readings }
     }
 
     /// Where the event machine has `endpoint`; `None` when it is as after a restart.

@@ -109,6 +109,11 @@ impl<'a> EventList<'a> {
         Ok(EventList { text: scan::trim(text), kind, depth: 0 })
     }
 
+    /// A list that [`EventList::parse`] took before, without another look at its embedded lists and digit maps.
+    pub fn accepted(text: &'a [u8], kind: ListKind) -> EventList<'a> {
+        EventList { text: scan::trim(text), kind, depth: 0 }
+    }
+
     /// The events in order.
     pub fn iter(&self) -> Events<'a> {
         Events { cursor: Cursor::again(self.text), kind: self.kind, depth: self.depth }
