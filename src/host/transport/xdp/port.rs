@@ -40,6 +40,22 @@ pub struct Port {
     pause_until: Time,
 }
 
+/// How often to try a queue that is taken, and how long to wait in between: half a second in all.
+const TRIES: u32 = 50;
+const TRY_AGAIN: Duration = Duration::from_millis(10);
+
+/// Binds. The kernel gives the queue of a socket that was closed free a little later, in a work queue of its own; so a gateway that starts
+/// anew, or the next way that `tollgate nic` tries, finds it taken for a moment.
+fn bind_when_free(bind: impl Fn() -> io::Result<()>) -> io::Result<()> {
+    for _ in 1..TRIES {
+        match bind() {
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => std::thread::park_timeout(TRY_AGAIN),
+            bound => return bound,
+        }
+    }
+    bind()
+}
+
 impl Port {
     /// Binds to a queue; `share` chunks are to be with the card.
     ///
@@ -78,7 +94,8 @@ impl Port {
                 set_option(socket.as_fd(), libc::SOL_SOCKET, option, value).map_err(|error| named("busy polling", error))?;
             }
         }
-        sys::bind(socket.as_fd(), card.index, queue.number, copy | wakeup).map_err(|error| named("bind", error))?;
+        let bind = || sys::bind(socket.as_fd(), card.index, queue.number, copy | wakeup);
+        bind_when_free(bind).map_err(|error| named("bind", error))?;
         Ok(Port {
             rings,
             card: queue.card,
@@ -220,5 +237,27 @@ impl Port {
     pub fn dropped(&self) -> u64 {
         let statistics = sys::statistics(self.socket.as_fd());
         statistics.rx_dropped + statistics.rx_ring_full
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    #[test]
+    fn a_queue_that_is_taken_for_a_moment_is_waited_for_and_no_other_error_is() {
+        let tried = Cell::new(0);
+        let failing = |times: u32, code: i32| {
+            tried.set(0);
+            bind_when_free(|| {
+                tried.set(tried.get() + 1);
+                if tried.get() > times { Ok(()) } else { Err(io::Error::from_raw_os_error(code)) }
+            })
+        };
+        assert!(failing(2, libc::EBUSY).is_ok() && tried.get() == 3);
+        assert!(failing(9, libc::EPERM).is_err() && tried.get() == 1);
+        assert_eq!(failing(u32::MAX, libc::EBUSY).unwrap_err().raw_os_error(), Some(libc::EBUSY));
+        assert_eq!(tried.get(), TRIES);
     }
 }
