@@ -60,6 +60,8 @@ pub struct Journal {
     /// Counts what is noted.
     event: u64,
     transactions: HashMap<(IpAddr, u32), Transaction>,
+    /// Commands that were done.
+    pub(super) done: u64,
     /// Commands by the datagram they came in first.
     datagrams: HashMap<u64, Vec<(IpAddr, u32)>>,
     created: BTreeMap<String, Created>,
@@ -106,6 +108,7 @@ impl Journal {
             own: HashSet::new(),
             lost: HashSet::new(),
             freed: HashMap::new(),
+            done: 0,
             restarting: true,
             own_text: HashMap::new(),
             notified: Notified::default(),
@@ -269,6 +272,7 @@ impl Journal {
             transaction.ended = Some((event, reply.bytes.clone()));
         }
         transaction.code = code;
+        self.done += u64::from(code < 400);
         // What is refused for now (405, 409) may be asked for again under the same identifier; 407 ends what may have begun.
         let is_request = transaction.verb == Some(Verb::Rqnt) && transaction.local.ends_with('*');
         if is_request && code >= 400 && !matches!(code, 405 | 407 | 409) {

@@ -2,7 +2,7 @@
 //!
 //! Looked at for commands that get their final as soon as they come; what an older one is aborted for stays aborted (G-TXN-08), so
 //! connections that are still being made do not count, and neither does what is said of service states meanwhile. What was aborted (407)
-//! was so by another command, which has an effect of its own.
+//! was so by another command, which has an effect of its own; and so has one that was held and is done in the same turn.
 
 use super::frames::FrameTable;
 use super::journal::Journal;
@@ -21,6 +21,7 @@ pub(super) struct Before {
     id: u32,
     selection: Selection,
     state: String,
+    done: u64,
 }
 
 impl Before {
@@ -41,7 +42,7 @@ impl Before {
         if journal.code(from, id).is_some() {
             return None;
         }
-        Some(Before { agent: from, id, selection, state: state(core, turn, selection) })
+        Some(Before { agent: from, id, selection, state: state(core, turn, selection), done: journal.done })
     }
 
     /// After the core has taken it in.
@@ -51,6 +52,7 @@ impl Before {
     pub fn check(&self, journal: &Journal, core: &mut Core, turn: &mut Turn<'_, FrameTable, Out<'_>>) {
         if let Some(code @ 400..) = journal.code(self.agent, self.id)
             && code != 407
+            && journal.done == self.done
         {
             let after = state(core, turn, self.selection);
             assert!(self.state == after, "{code} for command {}, which changed\n{}to\n{after}", self.id, self.state);
