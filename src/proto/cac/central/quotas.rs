@@ -198,9 +198,22 @@ impl Central {
         self.quotas.nodes.counts(sc)
     }
 
-    /// Another life of the central node: what it gave before, nodes tell.
+    /// Another life of the central node: what it gave before, nodes tell. Until one has, what its calls on quotas take counts for it: it may
+    /// be cut off from this one too.
     pub(super) fn quotas_anew(&mut self) {
         self.quotas = Quotas::new(std::mem::take(&mut self.quotas.giving));
+        let nodes: Vec<ScId> = self.nodes.keys().copied().collect();
+        for sc in nodes {
+            let mut leased: BTreeMap<ScopeId, u32> = BTreeMap::new();
+            let calls = self.authority.ledger().of_node(sc);
+            calls.flat_map(|(_, ccb)| ccb.charge.leases()).for_each(|scope| *leased.entry(scope).or_default() += 1);
+            if !leased.is_empty() {
+                self.quotas.nodes.join(sc, false);
+            }
+            for (scope, live) in leased {
+                self.quotas.nodes.adopt(sc, &QuotaUse { scope, live, bound: live, want: 0 });
+            }
+        }
         for Record { contact, quota_told, .. } in self.nodes.values_mut() {
             *quota_told = false;
             if let Contact::Up(session) = contact {

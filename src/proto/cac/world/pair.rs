@@ -222,3 +222,23 @@ fn a_gateway_without_copies_is_sent_away_by_the_standby() {
     world.step_central(standby, central::Event::Received(link, Framed { header: Default::default(), message }));
     assert_eq!(world.notes.last(), Some(&Note::Refused(ScId(50), super::super::message::Refusal::NotLeader)));
 }
+
+/// What a gateway has on quotas counts at the one that takes over, though the gateway is cut off from both (I3, I4).
+#[test]
+fn calls_on_quotas_count_after_a_takeover_when_their_gateway_is_cut_off() {
+    for seed in 0..4 {
+        let mut world = World::kind(seed, Kind::QUOTAS, (3, 2), 100, Policy::HoldLast, true);
+        world.run(SECOND);
+        for _ in 0..20 {
+            world.stay(0, 4);
+        }
+        let up = world.live();
+        assert!(up > 50, "seed {seed}: {up}");
+        world.gateways[0].cut = true;
+        world.unlink_all(0);
+        world.kill_central();
+        world.until_active();
+        (0..10).for_each(|_| (1..3).for_each(|place| world.stay(place, 6)));
+        assert!(world.live() <= 100, "seed {seed}: {} up", world.live());
+    }
+}
