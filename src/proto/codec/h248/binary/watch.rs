@@ -176,20 +176,23 @@ pub(super) fn event_buffer(events: &Element<'_>, out: &mut Text<'_>) -> Done {
         return Ok(());
     }
     out.put(b"{");
-    list(events, out, |one, out| {
-        let name = one.needed(0)?.octets()?;
-        value::packaged(name, Sort::Event, out)?;
-        let mut inside = Inside::new(out);
-        if let Some(stream) = one.field(1)? {
-            inside.stream(&stream)?;
-        }
-        for parameter in one.needed(2)?.elements() {
-            value::parameter(&parameter?, value::item_of(name, Sort::Event), inside.next())?;
-        }
-        inside.end();
-        Ok(())
-    })?;
+    list(events, out, event_spec)?;
     out.put(b"}");
+    Ok(())
+}
+
+/// An EventSpec, and what an ObservedEvent has beside its time: the event, its stream, its parameters.
+fn event_spec(one: &Element<'_>, out: &mut Text<'_>) -> Done {
+    let name = one.needed(0)?.octets()?;
+    value::packaged(name, Sort::Event, out)?;
+    let mut inside = Inside::new(out);
+    if let Some(stream) = one.field(1)? {
+        inside.stream(&stream)?;
+    }
+    for parameter in one.needed(2)?.elements() {
+        value::parameter(&parameter?, value::item_of(name, Sort::Event), inside.next())?;
+    }
+    inside.end();
     Ok(())
 }
 
@@ -265,17 +268,7 @@ pub(super) fn observed(events: &Element<'_>, out: &mut Text<'_>) -> Done {
             time(&at, out)?;
             out.put(b":");
         }
-        let name = one.needed(0)?.octets()?;
-        value::packaged(name, Sort::Event, out)?;
-        let mut inside = Inside::new(out);
-        if let Some(stream) = one.field(1)? {
-            inside.stream(&stream)?;
-        }
-        for parameter in one.needed(2)?.elements() {
-            value::parameter(&parameter?, value::item_of(name, Sort::Event), inside.next())?;
-        }
-        inside.end();
-        Ok(())
+        event_spec(one, out)
     })?;
     out.put(b"}");
     Ok(())
