@@ -1,7 +1,7 @@
 //! A cluster whose processes are killed and stopped, and whose links are cut.
 
 use super::super::gateway::{LOOK, Watch, pause};
-use super::super::network::{in_own_network, ip};
+use super::super::network::in_own_network;
 use super::*;
 use libc::{SIGCONT, SIGKILL, SIGSTOP, SIGTERM};
 use std::time::Duration;
@@ -124,23 +124,15 @@ fn a_gateway_that_is_cut_off_without_a_call_has_its_floor() {
 #[test]
 fn a_link_that_is_cut_loses_nothing() {
     in_own_network("cluster::bad_days::a_link_that_is_cut_loses_nothing", || {
-        let list = scopes(50, "");
-        let address = SocketAddr::new(cuttable(), PORT);
-        let alias = format!("{}/32", cuttable());
-        ip(&["addr", "add", &alias, "dev", "lo"]);
-        let tuning = Central::tuning_at(Tuning::new(), address, "[1, 2]", &list).set("cac.plain", "true");
-        let central = Central::start_at(tuning, address);
-        let node = |number| Node::with(Node::tuning(number, address, &list).set("cac.plain", "true"));
-        let (mut one, mut two) = (node(1), node(2));
-        central.wait_for(2);
+        let (central, mut one, mut two) = cuttable(50);
         for cut in [100, 2_000] {
             assert_eq!((one.call(5), two.call(5)), (5, 5));
-            ip(&["addr", "del", &alias, "dev", "lo"]);
+            let_pass(false);
             let watch = Watch::start();
             // Begun while nothing passes; those that ask before the loss is seen wait for their time and are taken then.
             assert_eq!((one.call(3), two.call(3)), (3, 3));
             pause(Duration::from_millis(cut).saturating_sub(watch.elapsed()));
-            ip(&["addr", "add", &alias, "dev", "lo"]);
+            let_pass(true);
             central.wait_for(2);
             assert_same_calls(&central, &[&one, &two]);
             central.wait_for_calls(16);

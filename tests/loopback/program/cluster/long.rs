@@ -1,7 +1,7 @@
-//! What takes minutes, or a machine that has nothing else to do: `cargo test --test loopback cluster::long -- --ignored`.
+//! What takes minutes, or a machine that has nothing else to do: `cargo test --test program cluster::long -- --ignored`.
 
 use super::super::gateway::{Watch, pause};
-use super::super::network::{in_own_network, ip};
+use super::super::network::in_own_network;
 use super::*;
 use libc::{SIGCONT, SIGKILL, SIGSTOP};
 use std::time::Duration;
@@ -96,24 +96,16 @@ fn five_hundred_calls_of_a_killed_gateway() {
 #[ignore = "a minute"]
 fn links_that_are_cut_for_long() {
     in_own_network("cluster::long::links_that_are_cut_for_long", || {
-        let list = scopes(600, "");
-        let address = SocketAddr::new(cuttable(), PORT);
-        let alias = format!("{}/32", cuttable());
-        ip(&["addr", "add", &alias, "dev", "lo"]);
-        let tuning = Central::tuning_at(Tuning::new(), address, "[1, 2]", &list).set("cac.plain", "true");
-        let central = Central::start_at(tuning, address);
-        let node = |number| Node::with(Node::tuning(number, address, &list).set("cac.plain", "true"));
-        let (mut one, mut two) = (node(1), node(2));
-        central.wait_for(2);
+        let (central, mut one, mut two) = cuttable(600);
         assert_eq!(one.call(500), 500);
         for cut in [10, 45] {
-            ip(&["addr", "del", &alias, "dev", "lo"]);
+            let_pass(false);
             let watch = Watch::start();
             assert_eq!((one.call(5), two.call(5)), (5, 5));
             pause(seconds(cut).saturating_sub(watch.elapsed()));
             let forgotten = central.calls().0 == 0;
             assert_eq!(forgotten, seconds(cut) > Duration::from_secs(31), "{cut} s: {:?}", central.calls());
-            ip(&["addr", "add", &alias, "dev", "lo"]);
+            let_pass(true);
             central.wait_for(2);
             assert_same_calls(&central, &[&one, &two]);
             two.hang_up();

@@ -11,9 +11,10 @@ mod switch;
 
 use super::agent::Agent;
 use super::gateway::{Gateway, PROGRAM, SOON, Tuning, eventually};
+use super::network::ip;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::Command;
 
 /// The port of central nodes.
@@ -194,7 +195,23 @@ fn assert_same_calls(central: &Central, nodes: &[&Node]) {
     });
 }
 
-/// An address on the loopback interface that can be taken away: the cut of a link.
-fn cuttable() -> IpAddr {
-    [10, 77, 0, 1].into()
+/// The address of a central node whose links can be cut: in a network of one's own.
+const CUTTABLE: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 77, 0, 1));
+
+/// Lets its links pass, or cuts them: the address is there, or it is not.
+fn let_pass(passes: bool) {
+    ip(&["addr", if passes { "add" } else { "del" }, &format!("{CUTTABLE}/32"), "dev", "lo"]);
+}
+
+/// A central node whose links can be cut, in sync with two gateways; the pool has so many places.
+fn cuttable(places: u32) -> (Central, Node, Node) {
+    let list = scopes(places, "");
+    let address = SocketAddr::new(CUTTABLE, PORT);
+    let_pass(true);
+    let tuning = Central::tuning_at(Tuning::new(), address, "[1, 2]", &list).set("cac.plain", "true");
+    let central = Central::start_at(tuning, address);
+    let node = |number| Node::with(Node::tuning(number, address, &list).set("cac.plain", "true"));
+    let (one, two) = (node(1), node(2));
+    central.wait_for(2);
+    (central, one, two)
 }
