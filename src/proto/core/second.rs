@@ -69,9 +69,15 @@ pub(super) fn second_core(change: impl FnOnce(&mut Plan)) -> Core {
 
 /// One of two cores, each of which owns a T1.
 pub(super) fn core_of_two(core: CoreId, change: impl FnOnce(&mut Plan)) -> Core {
+    core_of(2, core, change)
+}
+
+/// One of so many cores, each of which owns a T1.
+pub(super) fn core_of(cores: u8, core: CoreId, change: impl FnOnce(&mut Plan)) -> Core {
     let t1 = |unit| FacilityPlan { kind: FacilityKind::T1, unit, common_channel: false };
-    let mut plan = exercise::plan(&[t1(1), t1(2)], 8, 8, 1000).unwrap();
-    (plan.cores, plan.owners) = (2, vec![CoreId(0), CoreId(1)]);
+    let spans: Vec<_> = (1..=cores.into()).map(t1).collect();
+    let mut plan = exercise::plan(&spans, 8, 8, 1000).unwrap();
+    (plan.cores, plan.owners) = (cores, (0..cores).map(CoreId).collect());
     change(&mut plan);
     let card = Box::new(exercise::card(&plan, [192, 0, 2, 10].into(), 8, 1));
     let (plan, settings, counters) = (Arc::new(plan), Arc::new(exercise::settings()), Arc::new(Counters::new()));

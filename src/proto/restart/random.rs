@@ -234,7 +234,7 @@ impl World {
             assert_eq!(standing.map(|standing| standing.service.in_service), state.in_service, "{endpoint}: {state:?}");
             if let Some(standing) = standing.filter(|standing| standing.service.in_service) {
                 assert_eq!(standing.heard, state.heard, "{endpoint}: {state:?}");
-                assert!(standing.is_cut_off <= state.disconnected, "{endpoint}: {state:?}");
+                assert!(standing.cut_off.is_some() <= state.disconnected, "{endpoint}: {state:?}");
             }
         }
     }

@@ -14,8 +14,8 @@ pub struct Standing {
     pub service: Service,
     /// What its agent has heard of that.
     pub heard: Heard,
-    /// It is disconnected: its agent has not heard of that, or has not said so.
-    pub is_cut_off: bool,
+    /// Since when it is disconnected, if it is: its agent has not heard of that, or has not said so.
+    pub cut_off: Option<Time>,
     /// In how many seconds it leaves service, as its agent was told; 0: it was told of no time.
     pub leaves_in_s: u32,
 }
@@ -50,7 +50,9 @@ impl Coordinator {
         let heard = self.heard(endpoint, want, told);
         let tells_so = entry.is_some_and(|entry| entry.method == RestartMethod::Disconnected);
         let is_cut_off = heard == Heard::CutOff || tells_so && matches!(heard, Heard::UnderWay(_));
-        Some(Standing { service, heard, is_cut_off, leaves_in_s })
+        let since = self.cut_off.get(endpoint.0 as usize).copied().filter(|since| *since != Time::NEVER);
+        let cut_off = is_cut_off.then(|| since.or(entry.map(|entry| entry.cut_off)).unwrap_or(now).min(now));
+        Some(Standing { service, heard, cut_off, leaves_in_s })
     }
 
     fn heard(&self, endpoint: EndpointIndex, want: Want, told: Told) -> Heard {
