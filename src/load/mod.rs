@@ -121,7 +121,7 @@ pub struct Args {
     #[arg(long, value_name = "EVENTS")]
     pub events: Option<String>,
     /// Rules of RFC 3435 the agent breaks on purpose (docs/conformance/agent.md): lockstep, one-command, one-request, wildcard-first,
-    /// embedded, one-configuration, load-control, alternates.
+    /// embedded, one-configuration, load-control, alternates; over trunks: lockstep, load-control, alternates.
     #[arg(long = "break", value_name = "RULE[,RULE]", value_delimiter = ',', value_parser = rule)]
     pub broken: Vec<Rule>,
     /// With --protocol h248: calls are held between --hold and so many milliseconds, at random.
@@ -343,8 +343,14 @@ impl Args {
             bail!("--domain {}: must be 1 to 255 characters without blanks", self.domain);
         }
         self.check_addresses()?;
-        if matches!(self.scenario.meaning(), Meaning::Trunks(_)) && (self.events.is_some() || !self.broken.is_empty()) {
-            bail!("--events and --break: only with the scenarios call, audit and mixed");
+        if matches!(self.scenario.meaning(), Meaning::Trunks(_)) {
+            if self.events.is_some() {
+                bail!("--events: only with the scenarios call, audit and mixed");
+            }
+            if let Some(rule) = self.broken.iter().find(|rule| !trunks::BREAKABLE.contains(rule)) {
+                let names = trunks::BREAKABLE.map(Rule::name).join(", ");
+                bail!("--break {}: only with the scenarios call, audit and mixed; over trunks: {names}", rule.name());
+            }
         }
         if let Some(events) = &self.events
             && (events.is_empty() || events.len() > EVENTS_MAX || !events.bytes().all(|b| b.is_ascii_graphic() || b == b' '))
@@ -395,7 +401,8 @@ impl Args {
             })),
             Meaning::Trunks(kind) => {
                 let misbehave = (self.misbehave * 1e6).round() as u32;
-                Played::Trunks(trunks::Settings { gateway, endpoints, kind, hold: hold.max(TRUNK_HOLD_MIN), misbehave, verify, timers })
+                let (hold, broken) = (hold.max(TRUNK_HOLD_MIN), self.broken.iter().copied().collect());
+                Played::Trunks(trunks::Settings { gateway, endpoints, kind, hold, misbehave, verify, broken, timers })
             }
         };
         let poisson = self.arrivals == Arrivals::Poisson;

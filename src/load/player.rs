@@ -322,7 +322,10 @@ impl Player for Caller {
     }
 
     fn next_due(&self) -> Time {
-        Time::NEVER
+        match self.trunks.held_until() {
+            Time::ZERO => Time::NEVER,
+            held => held,
+        }
     }
 
     fn held(&self) -> usize {

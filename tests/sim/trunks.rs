@@ -5,8 +5,9 @@ use super::{MS, S};
 use std::cell::RefCell;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
+use tollgate::proto::agent::rules::Rule;
 use tollgate::proto::agent::trunks::{Kind, Settings, Trunks};
-use tollgate::proto::agent::{Ended, Failure, Observer, Phase, Timers};
+use tollgate::proto::agent::{Ended, Failure, Observer, Phase, Tally, Timers};
 use tollgate::proto::base::{CoreId, EndpointIndex, Rng, Time};
 use tollgate::proto::cas::{Direction, Signalling};
 use tollgate::proto::core::Ask;
@@ -156,17 +157,19 @@ fn signalling(kind: Kind, span: usize) -> Signalling {
     }
 }
 
-/// What goes wrong: of a million far ends, and of a million datagrams; and how long cores stand still at most, every now and then.
+/// What goes wrong: of a million far ends, and of a million datagrams; how long cores stand still at most, every now and then; and the
+/// rule that the agent breaks.
 #[derive(Clone, Copy, Default)]
 struct Trouble {
     misbehave: u32,
     loss: u32,
     late: std::time::Duration,
+    broken: Option<Rule>,
 }
 
-/// Makes calls for `time`.
-fn play(layout: Layout, seed: u64, kind: Kind, trouble: Trouble, time: std::time::Duration) {
-    let Trouble { misbehave, loss, late } = trouble;
+/// Makes calls for `time`, and gives what the agent counted.
+fn play(layout: Layout, seed: u64, kind: Kind, trouble: Trouble, time: std::time::Duration) -> Tally {
+    let Trouble { misbehave, loss, late, broken } = trouble;
     let mut w = World::new(Setup { told: false, ..Setup::new(layout, seed) }, |plan, _| {
         plan.spans.iter_mut().enumerate().for_each(|(n, span)| span.signalling = signalling(kind, n));
     });
@@ -178,6 +181,7 @@ fn play(layout: Layout, seed: u64, kind: Kind, trouble: Trouble, time: std::time
         hold: 500 * MS,
         misbehave,
         verify: true,
+        broken: broken.into_iter().collect(),
         timers: Timers::default(),
     };
     let agent = Trunks::new(&settings, &mut Rng::new(seed)).unwrap();
@@ -220,10 +224,12 @@ fn play(layout: Layout, seed: u64, kind: Kind, trouble: Trouble, time: std::time
             "seed {seed} {kind:?} {name}: {outcomes:?}"
         );
     }
+    let tally = *shared.agent.tally();
     drop(shared);
     w.run_for(25 * S);
     w.check_quiet();
     assert_eq!((w.connections().len(), w.media_open()), (0, 0));
+    tally
 }
 
 /// CAS-05, CAS-07, CAS-14 to CAS-17, E6: calls in and out in all forms, in every layout.
@@ -268,4 +274,14 @@ fn calls_go_well_on_cores_that_are_late() {
         let layout = Layout::ALL[seed as usize % 5];
         play(layout, seed, kind, Trouble { misbehave: 300_000, late: 300 * MS, ..Trouble::default() }, 5 * S);
     }
+}
+
+/// 4.4.1: what a script sends next goes with the answer to the Notify; an agent that breaks this rule is served all the same.
+#[test]
+fn the_next_command_of_a_call_follows_the_answer_to_a_notify() {
+    let told = |broken| play(Layout::ALL[0], 500, Kind::Dt, Trouble { broken, ..Trouble::default() }, 3 * S);
+    let kept = told(None);
+    assert!(kept.requests > 50 && kept.requests_with_answer == kept.requests, "{kept:?}");
+    let apart = told(Some(Rule::Lockstep));
+    assert!(apart.requests > 50 && apart.requests_with_answer == 0, "{apart:?}");
 }

@@ -4,7 +4,7 @@
 //! [`Trunks::start`], and audits at the end that every trunk is idle. A script says what the far end is told, what is sent and what must be
 //! notified; whatever else comes is a failed check. Far ends are told what to do by whoever drives this, in the words of `tollgate sim`
 //! ([`Trunks::poll`] hands them out, [`Trunks::handle_far`] says that it was done); so the same scripts run against a gateway with simulated
-//! cards and in the simulation.
+//! cards and in the simulation. Like [`super::Agent`] it keeps the rules of an agent, of which [`BREAKABLE`] can be broken on purpose.
 //!
 //! Not here: sockets, clocks, when calls are due. * `scripts`: the calls. * `script`: steps and texts. * `line`: where a script stands.
 //! * `receive`: what comes from the gateway. * `kind`: what differs by kind of trunk.
@@ -14,6 +14,8 @@ mod line;
 mod receive;
 mod script;
 mod scripts;
+#[cfg(test)]
+mod tests;
 
 pub use kind::Kind;
 
@@ -27,8 +29,10 @@ use self::script::{Call, Script};
 use super::answers::Answers;
 use super::check::Failure;
 use super::confirm::Confirmations;
+use super::rules::{Broken, Rule};
 use super::transactions::{Request, Timers, Transactions};
 use super::{Observer, Phase, Started, Tally};
+use crate::proto::base::pace::{Pace, PaceSettings};
 use crate::proto::base::{HexId, Rng, Time};
 use crate::proto::codec::mgcp::Verb;
 use crate::proto::codec::peek::{self, Peek};
@@ -37,6 +41,11 @@ use crate::proto::codec::peek::{self, Peek};
 const SETUP_WINDOW: usize = 64;
 /// A trunk that could not be brought to rest this often in a row is left alone.
 const RESETS_MAX: u8 = 3;
+
+/// The rules it can break. Scripts wait for each response, so none of them can have two commands outstanding.
+pub const BREAKABLE: [Rule; 3] = [Rule::Lockstep, Rule::LoadControl, Rule::Alternates];
+/// How calls, of some ten commands each, adapt to a gateway that says 101 or 409 (RFC 3435 4.4.8).
+const PACE: PaceSettings = PaceSettings { rate_max: 20_000, rate_min: 1, step: 100, ..super::PACE };
 
 /// What an agent is told at the start.
 #[derive(Clone, Debug)]
@@ -53,6 +62,8 @@ pub struct Settings {
     pub misbehave: u32,
     /// Whether to audit at the end.
     pub verify: bool,
+    /// The rules that are broken, of [`BREAKABLE`].
+    pub broken: Broken,
     /// The timers.
     pub timers: Timers,
 }
@@ -95,6 +106,11 @@ pub struct Trunks {
     disturbed: bool,
     heard: Time,
     rng: Rng,
+    pace: Pace,
+    /// No new call before; [`Time::ZERO`]: whenever one is wanted.
+    held_until: Time,
+    /// While a Notify is handled, what is to stand in front of the command that follows it at once, if one does: the answer, or nothing.
+    front: Option<Vec<u8>>,
     transactions: Transactions,
     confirmations: Confirmations,
     answers: Answers,
@@ -111,6 +127,10 @@ impl Trunks {
         let package = settings.kind.package();
         let mut ids = rng.fork("transactions");
         let mut rng = rng.fork("trunks");
+        let mut gateway = settings.gateway.clone();
+        if settings.broken.has(Rule::Alternates) {
+            gateway.truncate(1);
+        }
         let local = |name: &String| name.split('@').next().unwrap_or_default().to_ascii_lowercase().into_bytes();
         Some(Trunks {
             names: settings.endpoints.iter().map(local).zip(0..).collect(),
@@ -128,7 +148,10 @@ impl Trunks {
             call_prefix: rng.next() as u32,
             disturbed: false,
             heard: Time::ZERO,
-            transactions: Transactions::new(settings.timers, settings.gateway.clone(), count, 1, &mut ids),
+            pace: Pace::default(),
+            held_until: Time::ZERO,
+            front: None,
+            transactions: Transactions::new(settings.timers, gateway, count, 1, &mut ids),
             confirmations: Confirmations::new(),
             answers: Answers::new(),
             tally: Tally::default(),
@@ -192,7 +215,15 @@ impl Trunks {
         if self.phase != Phase::Running {
             return Started::Starved;
         }
+        if now < self.held_until {
+            return Started::Full;
+        }
+        self.held_until = Time::ZERO;
         let Some(index) = self.rest.pop_front() else { return Started::Starved };
+        if !self.settings.broken.has(Rule::LoadControl) {
+            let (Ok(next) | Err(next)) = self.pace.reserve(now, &PACE);
+            self.held_until = if next > now { next } else { Time::ZERO };
+        }
         let place = self.draw();
         let Some(call) = self.settings.kind.calls().get(place) else { return Started::Starved };
         self.calls_begun = self.calls_begun.wrapping_add(1);
@@ -311,6 +342,11 @@ impl Trunks {
         self.transactions.deadline().min(self.due.peek().map_or(Time::NEVER, |Reverse((at, _))| *at))
     }
 
+    /// Until when load control holds calls back; [`Time::ZERO`] when it does not.
+    pub fn held_until(&self) -> Time {
+        self.held_until
+    }
+
     /// Runs scripts that can go on, and the phase.
     fn advance(&mut self, now: Time, observer: &mut impl Observer) {
         loop {
@@ -391,7 +427,11 @@ impl Trunks {
         let Some(line) = self.lines.get(index as usize) else { return };
         let parameters: &[&[u8]] = &[parameters.as_bytes()];
         let request = Request { verb, token: index, intended: now, endpoint: line.name.as_bytes(), parameters };
-        let started = self.transactions.start(now, &request, &mut self.confirmations);
+        let front = self.front.take();
+        self.tally.requests += u64::from(front.is_some());
+        let front = front.unwrap_or_default();
+        self.tally.requests_with_answer += u64::from(!front.is_empty());
+        let started = self.transactions.start_behind(now, &front, &request, &mut self.confirmations);
         // There is room for a command of each trunk, and they are far shorter than the limit.
         debug_assert!(started);
         self.tally.commands += u64::from(started);

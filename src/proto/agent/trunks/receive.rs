@@ -1,9 +1,10 @@
 //! What comes from the gateway: responses, and its own commands.
 
 use super::line::{Input, Use};
-use super::{Kind, Trunks};
+use super::{Kind, PACE, Trunks};
 use crate::proto::agent::check::{self, Failure};
 use crate::proto::agent::receive::Parts;
+use crate::proto::agent::rules::Rule;
 use crate::proto::agent::transactions::{Ended, Matched};
 use crate::proto::agent::{Observer, Phase};
 use crate::proto::base::{HexId, Time};
@@ -22,6 +23,9 @@ impl Trunks {
     ) {
         let Trunks { transactions, confirmations, answers, tally, .. } = self;
         let parts = Parts { transactions, confirmations, answers, tally };
+        if matches!(code, 101 | 409) {
+            self.pace.slow_down(now, &PACE);
+        }
         if let Some((response, Matched::Final(ended))) = parts.response(now, (code, id), message, from, observer) {
             self.handle_final(now, &ended, &response, message, observer);
         }
@@ -62,7 +66,9 @@ impl Trunks {
         from: SocketAddr,
         observer: &mut impl Observer,
     ) {
-        if !self.answers.command(now, self.settings.timers.t_hist, from, verb, id) {
+        let history = self.settings.timers.t_hist;
+        if !self.answers.is_new(now, history, from, id) {
+            self.answers.command(now, history, from, verb, id);
             self.tally.commands_repeated += 1;
             return;
         }
@@ -74,7 +80,15 @@ impl Trunks {
             }
             Some(Verb::Ntfy) => {
                 self.tally.notifies += 1;
+                // The answer goes with what the script sends next, when that is now (4.4.1).
+                let joins = !self.settings.broken.has(Rule::Lockstep) && self.transactions.current_address() == Some(from);
+                let front = if joins { format!("200 {id} OK\r\n.\r\n").into_bytes() } else { Vec::new() };
+                self.front = Some(front);
                 self.handle_notify(now, message, observer);
+                if self.front.take().is_none() && joins {
+                    self.answers.note(now, history, from, id);
+                    return;
+                }
             }
             Some(Verb::Dlcx) => {
                 self.tally.gateway_deletions += 1;
@@ -82,6 +96,7 @@ impl Trunks {
             }
             _ => self.tally.commands_unknown += 1,
         }
+        self.answers.command(now, history, from, verb, id);
     }
 
     fn handle_notify(&mut self, now: Time, message: &[u8], observer: &mut impl Observer) {
