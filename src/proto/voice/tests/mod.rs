@@ -10,7 +10,7 @@ mod world;
 
 use super::*;
 use crate::proto::base::{Mode, Time};
-use crate::proto::trunk::{Coding, Media, Payloads};
+use crate::proto::trunk::{Coding, Media, MediaReport, Payloads};
 use std::net::SocketAddr;
 
 /// The far end of connection `n`.

@@ -157,6 +157,25 @@ fn only_the_far_end_is_heard() {
     assert_eq!(hears(plain, &media(Mode::SendOnly, 0), &[0]).0, 0, "G-STA-03");
 }
 
+/// O18: as long as no far end is described nothing leaves, neither voice nor reports nor a goodbye, in no mode and whoever sends.
+#[test]
+fn nothing_leaves_before_the_far_end_is_described() {
+    for (symmetric, mode) in [false, true].into_iter().flat_map(|symmetric| Mode::ALL.map(|mode| (symmetric, mode))) {
+        let mut ds0 = Ds0::new(Settings { symmetric, ..Settings::default() });
+        ds0.open(Time::ZERO, 0, &Media { remote: None, ..media(mode, 0) }, 1);
+        let mut out = |_: u32, to: SocketAddr, kind: Kind, _: &[u8]| panic!("{kind:?} to {to} in {mode:?}");
+        for step in 0..1_000u32 {
+            let now = Time::from_millis(u64::from(step) * 20);
+            let head = rtp::Packet { marker: false, payload_type: 0, sequence: step as u16, timestamp: step * 160, ssrc: 3, payload: &[] };
+            ds0.packet(now, 0, remote(3), Kind::Rtp, &[&head.header()[..], &[0x20; 160]].concat());
+            ds0.exchange(now, &mut [0x42; 160], &mut out);
+        }
+        let report = ds0.close(Time::from_millis(20_000), 0, &mut out);
+        assert_eq!((report.packets_sent, report.octets_sent), (0, 0), "{mode:?}");
+        assert_eq!(report.packets_received > 0, mode.receives(), "{mode:?}");
+    }
+}
+
 /// A trunk packet that is lost at the start of a call is silence, not the voice of the call before: whether the channel was idle between them,
 /// carried data, or one call followed the other at once.
 #[test]

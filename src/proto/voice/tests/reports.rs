@@ -92,3 +92,89 @@ fn garbage_is_counted() {
     }
     assert!(ds0.counted().unknown > 0);
 }
+
+/// Packets of RTCP that a far end may send, one datagram each; `us` is our source. The first one is an answer to a report of ours of NTP time
+/// `last`, in 1/65536 s.
+fn control_packets(us: u32, last: u32) -> Vec<Vec<u8>> {
+    let packet = |count: u8, kind: u8, words: &[u32]| {
+        let head = [0x80 | count, kind, 0, words.len() as u8];
+        head.into_iter().chain(words.iter().flat_map(|word| word.to_be_bytes())).collect::<Vec<u8>>()
+    };
+    // Source, lost, highest, jitter, last report, delay since then.
+    let block = |source: u32| [source, 0x40_00_00_09, 99, 4_000, last, 0];
+    let receiver = packet(1, 201, &[&[7][..], &block(us)].concat());
+    let sender = packet(1, 200, &[&[7, 0x9000_0000, 0x8000_0000, 160, 4_000, 640_000][..], &block(us ^ 1)].concat());
+    let behind_a_report = |behind: Vec<u8>| [packet(0, 201, &[7]), behind].concat();
+    let source = behind_a_report(packet(1, 202, &[7, 0x0102_6162, 0]));
+    let application = behind_a_report(packet(0, 204, &[7, 0x4142_4344]));
+    let goodbye = behind_a_report(packet(1, 203, &[7]));
+    vec![receiver, sender, source, application, goodbye]
+}
+
+/// O41: whatever comes to the RTCP port, and RTCP that comes to the RTP port, is neither heard on the trunk nor counted as received or lost; latency comes of a report about
+/// ours and of nothing else.
+#[test]
+fn o41_control_packets_are_not_handled_as_media() {
+    let rtp = |n: u16, payload: &[u8]| {
+        let head = rtp::Packet { marker: false, payload_type: 0, sequence: n, timestamp: u32::from(n) * 160, ssrc: 7, payload };
+        [&head.header()[..], payload].concat()
+    };
+    let us = {
+        let mut ds0 = Ds0::new(Settings::default());
+        ds0.open(Time::ZERO, 0, &media(Mode::SendRecv, 0), 5);
+        let mut sent = Vec::new();
+        ds0.exchange(Time::ZERO, &mut [0x42; 160], &mut |_, _, _, packet| sent = packet.to_vec());
+        u32::from_be_bytes(sent[8..12].try_into().unwrap())
+    };
+    // 1 s of voice both ways; what is on the trunk, what is sent, what is counted.
+    let run = |disturb: &dyn Fn(&mut Ds0, Time)| {
+        let mut ds0 = Ds0::new(Settings::default());
+        ds0.open(Time::ZERO, 0, &media(Mode::SendRecv, 0), 5);
+        let (mut heard, mut sent) = (Vec::new(), Vec::new());
+        let mut voice = tone(Law::Mu);
+        for ms in 0..1_000 {
+            let now = Time::from_millis(ms);
+            if ms % 20 == 0 {
+                let payload: Vec<u8> = (ms * 8..ms * 8 + 160).map(&mut voice).collect();
+                ds0.packet(now, 0, remote(0), Kind::Rtp, &rtp(ms as u16 / 20, &payload));
+            }
+            disturb(&mut ds0, now);
+            let mut octets = [0x42; 8];
+            ds0.exchange(now, &mut octets, &mut |_, _, kind, packet| {
+                if kind == Kind::Rtp {
+                    sent.extend_from_slice(packet);
+                }
+            });
+            heard.extend(octets);
+        }
+        (heard, sent, ds0.report(0), ds0.counted().unknown)
+    };
+    let alone = run(&|_, _| {});
+    assert_eq!((alone.2.packets_received, alone.2.octets_received, alone.2.latency_ms, alone.3), (50, 8_000, 0, 0));
+    // Each but the first; copies that are cut, of another version, or not RTCP at all; RTP on this port.
+    let disturbed = run(&|ds0, now| {
+        for packet in &control_packets(us, 0)[1..] {
+            ds0.packet(now, 0, remote(0), Kind::Rtcp, packet);
+        }
+        let about_us = &control_packets(us, 1)[0];
+        let cut = &about_us[..about_us.len() - 4];
+        let wrong_version = [&[0x41][..], &about_us[1..]].concat();
+        let voice = rtp(now.0 as u16, &[0x10; 160]);
+        for garbage in [cut, &wrong_version, &about_us[..3], &[], &voice] {
+            ds0.packet(now, 0, remote(0), Kind::Rtcp, garbage);
+        }
+        for packet in control_packets(us, 1) {
+            ds0.packet(now, 0, remote(0), Kind::Rtp, &packet);
+        }
+    });
+    assert!(alone.0 == disturbed.0 && alone.1 == disturbed.1, "no octet is another one");
+    assert_eq!((alone.2, 10_000), (disturbed.2, disturbed.3));
+    // A report of ours 60 ms ago comes back at once.
+    let answered = run(&|ds0, now| {
+        if now == Time::from_millis(500) {
+            ds0.packet(now, 0, remote(0), Kind::Rtcp, &control_packets(us, 440 * 65_536 / 1_000)[0]);
+        }
+    });
+    assert_eq!((alone.0, alone.1), (answered.0, answered.1));
+    assert_eq!((MediaReport { latency_ms: 30, ..alone.2 }, 0), (answered.2, answered.3));
+}

@@ -270,6 +270,31 @@ fn a_transponder_answers_with_the_other_tone() {
     }
 }
 
+/// O35: a continuity test that begins with its connection: the tone goes out on the trunk at once, it is heard when the far end
+/// returns it, and no packet leaves as long as the mode is conttest. The far end's own connection, in mode loopback, returns it.
+#[test]
+fn o35_the_go_tone_comes_back_and_no_packet_leaves() {
+    let (mut tested, mut looped) = (Ds0::new(Settings::default()), Ds0::new(Settings::default()));
+    tested.open(Time::ZERO, 0, &media(Mode::ContinuityTest, 0), 1);
+    tested.start_signal(None, signal(PackageId::T, "co1"), b"").unwrap();
+    tested.watch(Wanted { tones: SingleTones::NONE.with(SingleTone::Co1), ..Wanted::default() });
+    looped.open(Time::ZERO, 0, &media(Mode::Loopback, 0), 2);
+    let no_voice = |_: u32, _: SocketAddr, kind: Kind, _: &[u8]| assert_eq!(kind, Kind::Rtcp, "no RTP");
+    let mut octets = [0xff; 8];
+    let (mut sent, mut back) = (Vec::new(), Vec::new());
+    for step in 0..400 {
+        tested.exchange(Time::from_millis(step), &mut octets, &mut { no_voice });
+        sent.extend(octets);
+        looped.exchange(Time::from_millis(step), &mut octets, &mut { no_voice });
+        back.extend(octets);
+    }
+    assert!((level_at(Law::Mu, &sent[..1_600], 2010.0) + 12.0).abs() < 0.5 && sent == back, "2010 Hz go and come");
+    assert_eq!(tested.poll(), Some(Event::Tone { connection: None, tone: SingleTone::Co1, on: true }));
+    looped.close(Time::from_millis(1_000), 0, &mut never);
+    looped.exchange(Time::from_millis(1_000), &mut octets, &mut never);
+    assert!(is_silent(Law::Mu, &octets), "the loop is removed");
+}
+
 /// COT-07, COT-11: while T/lb is on, the circuit hears itself and nothing passes between it and packets.
 #[test]
 fn a_loop_that_is_ordered_cuts_the_packets_off() {
