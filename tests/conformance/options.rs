@@ -107,7 +107,8 @@ fn telephone_events_are_agreed() {
     });
 }
 
-/// G-LCO-01, G-LCO-11, G-LCO-12: each thing wrong with an option has its code.
+/// G-LCO-01, G-LCO-11, G-LCO-12, PKG-11: each thing wrong with an option has its code; what package RES (RSVP), which is not done, would have
+/// stands without a prefix.
 #[test]
 fn what_is_wrong_with_options_has_its_code() {
     each_layout(|w| {
@@ -116,6 +117,9 @@ fn what_is_wrong_with_options_has_its_code() {
             ("a:PCMU, A:PCMA", 524),
             ("p:30-20", 524),
             ("x+a:1", 525),
+            ("r-dir:sendrecv", 541),
+            ("R-CNF:none", 541),
+            ("r-sh:$", 541),
             ("x-a:1", 200),
             ("x-a", 200),
             ("zz/a:1", 518),
