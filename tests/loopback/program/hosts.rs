@@ -1,32 +1,43 @@
 //! Agents known by name: what a name server says about them, good or bad, and what operators see of it.
 
 use super::agent::Agent;
-use super::gateway::{Gateway, SOON, Tuning, eventually};
+use super::gateway::{Gateway, SOON, Tuning, eventually, pause};
 use serde_json::Value;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-/// A name server that answers every question for an IPv4 address with these, to be kept for a second.
+/// A name server that answers every question for an IPv4 address with these, to be kept for so many seconds.
 struct NameServer {
     address: SocketAddr,
     answer: Arc<Mutex<Vec<Ipv4Addr>>>,
+    /// Questions for an IPv4 address that came.
+    asked: Arc<AtomicU32>,
 }
 
 impl NameServer {
-    fn start(first: &[Ipv4Addr]) -> NameServer {
+    fn start(first: &[Ipv4Addr], keep: u32) -> NameServer {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = socket.local_addr().unwrap();
         let answer = Arc::new(Mutex::new(first.to_vec()));
-        let given = answer.clone();
+        let asked = Arc::new(AtomicU32::new(0));
+        let (given, count) = (answer.clone(), asked.clone());
         // It ends with the process.
         std::thread::spawn(move || {
             let mut query = [0; 1500];
             while let Ok((length, from)) = socket.recv_from(&mut query) {
                 let list = given.lock().unwrap().clone();
-                let _ = socket.send_to(&respond(&query[..length], &list), from);
+                let (response, is_address) = respond(&query[..length], &list, keep);
+                count.fetch_add(u32::from(is_address), Ordering::Relaxed);
+                let _ = socket.send_to(&response, from);
             }
         });
-        NameServer { address, answer }
+        NameServer { address, answer, asked }
+    }
+
+    fn asked(&self) -> u32 {
+        self.asked.load(Ordering::Relaxed)
     }
 
     fn say(&self, list: &[Ipv4Addr]) {
@@ -34,13 +45,16 @@ impl NameServer {
     }
 }
 
-fn respond(query: &[u8], list: &[Ipv4Addr]) -> Vec<u8> {
+/// The response, and whether the question was for an IPv4 address.
+fn respond(query: &[u8], list: &[Ipv4Addr], keep: u32) -> (Vec<u8>, bool) {
     let end = 12 + query[12..].iter().position(|&byte| byte == 0).unwrap() + 5;
-    let list = if query[end - 3] == 1 { list } else { &[] };
+    let is_address = query[end - 3] == 1;
+    let list = if is_address { list } else { &[] };
     // The name of each record points at the question's.
-    let record = |ip: &Ipv4Addr| [&[0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 1, 0, 4][..], &ip.octets()].concat();
+    let record = |ip: &Ipv4Addr| [&[0xc0, 12, 0, 1, 0, 1][..], &keep.to_be_bytes(), &[0, 4], &ip.octets()].concat();
     let records: Vec<u8> = list.iter().flat_map(record).collect();
-    [&query[..2], &[0x85, 0x80, 0, 1, 0, list.len() as u8, 0, 0, 0, 0], &query[12..end], &records].concat()
+    let head = [0x85, 0x80, 0, 1, 0, list.len() as u8, 0, 0, 0, 0];
+    ([&query[..2], &head, &query[12..end], &records].concat(), is_address)
 }
 
 fn ip(address: SocketAddr) -> Ipv4Addr {
@@ -51,8 +65,12 @@ fn ip(address: SocketAddr) -> Ipv4Addr {
 }
 
 fn by_name(first: impl Fn(&Tuning) -> Vec<Ipv4Addr>) -> (NameServer, Tuning) {
+    by_name_kept(1, first)
+}
+
+fn by_name_kept(seconds: u32, first: impl Fn(&Tuning) -> Vec<Ipv4Addr>) -> (NameServer, Tuning) {
     let tuning = Tuning::new();
-    let server = NameServer::start(&first(&tuning));
+    let server = NameServer::start(&first(&tuning), seconds);
     let tuning = tuning
         .set("agent.0.hosts", "[\"ca.test\"]")
         .set("agent.0.addresses", "[]")
@@ -126,4 +144,31 @@ fn an_agent_without_an_address_is_an_alarm() {
     eventually("the alarm ends", SOON * 2, || unresolved(&gateway).is_none().then_some(()));
     let mut agent = Agent::of(&gateway);
     agent.create("ds/ds3-1/ds1-1/1");
+}
+
+/// G-RTX-09, G-RTX-10, G-RTX-11, G-NET-11: an answer is kept for its time to live, but for an agent that does not answer: its name is asked for
+/// again after Max1 repeats and after Max2, each as it is switched.
+#[test]
+fn an_agent_that_does_not_answer_is_looked_up_again() {
+    // With the switch of Max1 alone, Max2 is not reached.
+    let cases = [(true, false, 20, 2), (false, true, 2, 2), (false, false, 2, 1)];
+    let running = cases.map(|(at_max1, at_max2, max2, expected)| {
+        let (server, tuning) = by_name_kept(3_600, |tuning| vec![ip(tuning.addresses.agent())]);
+        let tuning = tuning.set("dns.query_at_max1", &at_max1.to_string()).set("dns.query_at_max2", &at_max2.to_string());
+        let gateway = Gateway::start(tuning.set("timers.max1", "1").set("timers.max2", &max2.to_string()));
+        let agent = Agent::of(&gateway);
+        (server, gateway, agent, expected)
+    });
+    // What was answered within 5 s is not asked for again (RFC 3435 4.3).
+    pause(Duration::from_millis(5_100));
+    for (server, gateway, ..) in &running {
+        assert_eq!(server.asked(), 1, "the answer is kept");
+        gateway.order(&["block", "ds/ds3-1/ds1-1", "--force"]);
+    }
+    for (nth, (server, gateway, _agent, expected)) in running.iter().enumerate() {
+        let is_over = || if *expected == 2 { server.asked() == 2 } else { gateway.counter("own_lost") > 0 };
+        eventually(&format!("case {nth} is over"), SOON, || is_over().then_some(()));
+        assert_eq!(server.asked(), *expected, "case {nth}");
+        gateway.assert_sound();
+    }
 }

@@ -69,3 +69,23 @@ fn every_transaction_ends_when_an_address_is_taken_away() {
         gateway.assert_sound();
     });
 }
+
+/// G-RTX-13: the kernel reports that nobody listens at the first address, and the first repeat of the restart goes to the second one. Without
+/// the report, Max1 repeats to the first would take longer than this waits.
+#[test]
+fn a_closed_port_is_left_for_the_next_address_before_max1() {
+    let tuning = Tuning::new();
+    let (closed, open) = (tuning.addresses.stranger(), tuning.addresses.agent());
+    let list = |one: String, other: String| format!("[{one:?}, {other:?}]");
+    let tuning = tuning
+        .set("agent.0.addresses", &list(closed.ip().to_string(), open.ip().to_string()))
+        .set("agent.0.notify", &list(closed.to_string(), open.to_string()))
+        .set("timers.max1", "20")
+        .set("timers.max2", "30");
+    let mut agent = Agent::at(open, tuning.addresses.gateway());
+    agent.answers = true;
+    let gateway = Gateway::start(tuning);
+    assert_eq!(agent.expect("RSIP", SOON).get("RM"), Some("restart"));
+    assert!(gateway.counter("unreachable_believed") >= 1);
+    gateway.assert_sound();
+}

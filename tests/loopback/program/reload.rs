@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Changes the file of a running gateway.
-fn change(gateway: &mut Gateway, path: &str, value: &str) {
+pub fn change(gateway: &mut Gateway, path: &str, value: &str) {
     let tuning = gateway.tuning.copy();
     gateway.tuning = tuning.set(path, value);
     gateway.tuning.write();

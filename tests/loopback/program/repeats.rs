@@ -1,8 +1,9 @@
 //! What a repeat is (must hold 3; docs/decisions/duplicates.md).
 
-use super::agent::Agent;
+use super::agent::{Agent, Message};
 use super::gateway::{Gateway, Kept, SOON, Tuning, eventually};
 use super::load::{load, load_from, report};
+use std::collections::HashSet;
 use std::time::Duration;
 
 /// The call agent is killed in mid-load; the next one, from another port and with ids of its own, is served at once.
@@ -54,4 +55,28 @@ fn a_reused_id_is_a_repeat_or_a_command() {
         assert_eq!(other.code, Some(200));
         assert_eq!(gateway.counter("crcx_done"), if executes { 3 } else { 2 });
     }
+}
+
+/// G-RTX-16: the share of datagrams that had to be sent again is shown, once there were enough to tell.
+#[test]
+fn loss_towards_an_agent_is_shown() {
+    let tuning = Tuning::new().set("span.0.kind", "\"t1\"").set("span.0.unit", "\"1-5\"").set("agent.0.rsip_form", "\"each\"");
+    let agent = Agent::at(tuning.addresses.agent(), tuning.addresses.gateway());
+    agent.socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+    let gateway = Gateway::start(tuning);
+    let mut seen = HashSet::new();
+    let mut datagram = [0; 4096];
+    // The first copy of every third restart gets lost.
+    eventually("loss is shown", SOON, || {
+        while let Ok((length, from)) = agent.socket.recv_from(&mut datagram) {
+            for Message { id, .. } in Message::all(&datagram[..length]) {
+                if !seen.insert(id) || id % 3 > 0 {
+                    agent.socket.send_to(format!("200 {id} OK\r\n").as_bytes(), from).unwrap();
+                }
+            }
+        }
+        let loss = gateway.rows(&["agents"])[0]["loss_ppm"].as_u64();
+        loss.filter(|loss| (100_000..900_000).contains(loss))
+    });
+    gateway.assert_sound();
 }

@@ -2,8 +2,10 @@
 
 use super::agent::Agent;
 use super::gateway::{Gateway, Kept, PROGRAM, SOON, Tuning, eventually};
+use super::reload::change;
 use std::fs;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// Starts a trace; it has begun when this returns.
 fn trace(gateway: &Gateway, arguments: &[&str]) -> Kept {
@@ -47,20 +49,25 @@ fn tshark_reads_everything_the_gateway_writes() {
         eprintln!("skipped: tshark_reads_everything_the_gateway_writes: no tshark here (Debian package tshark)");
         return;
     }
-    let tuning = Tuning::new().layout(2, 0, 0).set("agent.0.ranges", "true");
-    let gateway = Gateway::start(tuning);
+    let spans = "[{ kind = \"t3\", unit = 1 }, { kind = \"t1\", unit = 1, signalling = \"mf-wink\" }]";
+    let tuning = Tuning::new().layout(2, 0, 0).set("agent.0.ranges", "true").list("span", spans);
+    let mut gateway = Gateway::start(tuning);
     let file = gateway.tuning.directory.join("capture");
     let mut agent = Agent::silent(&gateway);
     let tracing = trace(&gateway, &["--pcap", file.to_str().unwrap()]);
     talk(&gateway, &mut agent);
+    talk_of_packages(&gateway, &mut agent);
+    take_long(&gateway, &mut agent);
+    fall_silent(&mut gateway, &mut agent);
     let sent = gateway.counter("datagrams_sent");
-    let read = |filter: &str| {
+    let read_as = |form: &[&str], filter: &str| {
         let mut command = Command::new("tshark");
-        command.args(["-n", "-d", "udp.port==2727,mgcp", "-r"]).arg(&file).args(["-Y", filter]);
+        command.args(["-n", "-d", "udp.port==2727,mgcp", "-r"]).arg(&file).args(form).args(["-Y", filter]);
         let output = command.output().unwrap();
         assert!(output.status.success(), "{output:?}");
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
+    let read = |filter: &str| read_as(&[], filter);
     let ours = format!("ip.src == {} && ", gateway.tuning.addresses.gateway().ip());
     eventually("all of it is in the file", SOON, || {
         let count = read(&format!("{ours}mgcp")).lines().count() as u64;
@@ -68,14 +75,108 @@ fn tshark_reads_everything_the_gateway_writes() {
         (count + 5 > sent && count > 40).then_some(())
     });
     drop(tracing);
-    for verb in ["RSIP", "NTFY", "DLCX"] {
-        assert!(!read(&format!("{ours}mgcp.req.verb == \"{verb}\"")).is_empty(), "{verb} was sent");
+    let captured = fs::read(&file).unwrap();
+    for written in WRITTEN {
+        assert!(captured.windows(written.len()).any(|octets| octets == written.as_bytes()), "{written:?} was sent");
     }
     let not_mgcp = read(&format!("{ours}!mgcp"));
     assert_eq!(not_mgcp, "", "every datagram is MGCP");
-    let bad = "(_ws.malformed || mgcp.param.invalid || mgcp.unknown_parameter || mgcp.rsp.malformed_parameter || mgcp.rsp.rspcode.invalid)";
+    // It does not know parameters of packages, which begin with the name of theirs (RFC 3624; base package B).
+    let names = ["-T", "fields", "-E", "aggregator=|", "-e", "mgcp.param.invalid"];
+    let unknown = read_as(&names, &format!("{ours}mgcp.param.invalid"));
+    let unknown: Vec<&str> = unknown.trim_end().split(['|', '\n']).collect();
+    assert!(unknown.iter().all(|parameter| parameter.starts_with("BA/") || parameter.starts_with("B/")), "{unknown:?}");
+    let bad = "(_ws.malformed || mgcp.unknown_parameter || mgcp.rsp.malformed_parameter || mgcp.rsp.rspcode.invalid)";
     let found = read(&format!("{ours}{bad}"));
     assert_eq!(found, "", "{}", gateway.log());
+}
+
+/// What no agent writes, and is to be among what the gateway wrote.
+const WRITTEN: [&str; 18] = [
+    "RSIP ",
+    "NTFY ",
+    "\r\nE: 905 Facility failure",
+    "\r\nRM: forced",
+    "\r\nRM: graceful",
+    "\r\nRM: cancel-graceful",
+    "\r\nRM: disconnected",
+    "\r\n.\r\n200 ",
+    " in progress\r\n",
+    "\r\nK:\r\n",
+    "\r\nO: MS/sup",
+    "MS/inf(k0,5,5,5,s0)",
+    "\r\nPL: MS:",
+    "\r\nO: SL/oc",
+    "\r\nBA/Z: ",
+    "\r\nBA/S: T",
+    "\r\nB/PR: ",
+    "c=LOCAL EPN ",
+];
+
+/// Trunks with signalling of their own, and packages with parameters of their own.
+fn talk_of_packages(gateway: &Gateway, agent: &mut Agent) {
+    let (name, trunk) = ("ds/ds3-1/ds1-5/18", "ds/ds1-1/1");
+    agent.mail.clear();
+    assert_eq!(agent.ask("RQNT", trunk, &["X: C1", "R: ms/sup(n), ms/inf(n)", "Q: process,loop"]).code, Some(200));
+    gateway.order(&["sim", "seize", trunk, "k0,5,5,5,s0"]);
+    eventually("address digits come", SOON, || {
+        agent.listen(Duration::from_millis(20));
+        agent.commands("NTFY").iter().any(|told| told.get("O").is_some_and(|told| told.contains("MS/inf"))).then_some(())
+    });
+    assert_eq!(agent.ask("RQNT", trunk, &["X: C2", "R: XYZ/ab"]).code, Some(518));
+    agent.ask("RQNT", trunk, &["X: C3", "S: ms/rlc"]);
+    agent.ask("AUEP", trunk, &["F: A, R, S, O, T, ES, PL"]);
+    for report in ["BA/Z", "BA/C, BA/M", "BA/S(I)", "BA/X"] {
+        assert_eq!(agent.ask("AUEP", "*", &[&format!("BA/F: {report}")]).code, Some(200), "{report}");
+    }
+    agent.ask("AUEP", "*", &["BA/F: BA/Q"]);
+    let request = ["X: C4", "B/PR: T/co1(N), B/qbo", "R: SL/oc(N), SL/of(N)", "S: SL/s(d/1,T/nm(to=300))"];
+    agent.mail.clear();
+    assert_eq!(agent.ask("RQNT", name, &request).code, Some(200));
+    agent.ask("AUEP", name, &["F: S, R, B/PR, B/NS"]);
+    agent.expect("NTFY", SOON);
+    agent.ask("CRCX", name, &["C: A1", "M: recvonly", "L: nt:LOCAL"]);
+    agent.ask("DLCX", name, &[]);
+}
+
+/// What takes a while: a slow card, and a block that waits and is taken back.
+fn take_long(gateway: &Gateway, agent: &mut Agent) {
+    gateway.order(&["sim", "delay", "400"]);
+    let id = agent.command("CRCX", "ds/ds3-1/ds1-5/19", &["C: A1", "M: recvonly"]);
+    let made = agent.final_of(id, SOON);
+    assert_eq!((made.code, made.get("K")), (Some(200), Some("")));
+    agent.send(&format!("000 {id}\r\n"));
+    gateway.order(&["sim", "delay", "0"]);
+    agent.mail.clear();
+    gateway.order(&["block", "ds/ds3-1/ds1-5/19", "--graceful", "60"]);
+    agent.expect("RSIP", SOON);
+    gateway.order(&["unblock", "ds/ds3-1/ds1-5/19"]);
+    agent.ask("DLCX", "ds/ds3-1/ds1-5/19", &[]);
+}
+
+/// The agent answers a Notify no more; when it speaks again it is told of the disconnect in front of the response.
+fn fall_silent(gateway: &mut Gateway, agent: &mut Agent) {
+    let name = "ds/ds3-1/ds1-5/20";
+    assert_eq!(agent.ask("RQNT", name, &["X: D1", "R: D/[0-9](N)"]).code, Some(200));
+    for (key, value) in [("timers.max1", "1"), ("timers.max2", "2"), ("timers.t_max", "\"1s\"")] {
+        change(gateway, key, value);
+    }
+    gateway.order(&["reload"]);
+    agent.answers = false;
+    gateway.order(&["sim", "digits", name, "5"]);
+    eventually("it is disconnected", SOON, || (gateway.counter("endpoints_disconnected") > 0).then_some(()));
+    agent.answers = true;
+    agent.mail.clear();
+    assert_eq!(agent.ask("RQNT", name, &["X: D2", "R: D/[0-9](N)"]).code, Some(200));
+    assert_eq!(agent.expect("RSIP", SOON).get("RM"), Some("disconnected"));
+    // An agent of another profile.
+    change(gateway, "agent.0.profile", "\"tgcp\"");
+    gateway.order(&["reload"]);
+    gateway.order(&["block", name, "--force"]);
+    eventually("it is told in the profile's words", SOON, || {
+        agent.listen(Duration::from_millis(20));
+        agent.mail.iter().any(|told| told.lines[0].ends_with(" MGCP 1.0 TGCP 1.0")).then_some(())
+    });
 }
 
 /// An agent that uses every verb, right and wrong.
