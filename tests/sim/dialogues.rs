@@ -7,10 +7,11 @@
 //!
 //! A `!` line is what happens before: `occur ENDPOINT EVENT` on the card; `off-hook`, `on-hook`, `digits ... 123` at the far end; `silent`,
 //! `answering`: whether the gateway's commands are answered; `wait SECONDS`; `until VERB`: until such a command comes from the gateway;
-//! `graceful ENDPOINT SECONDS`, `unblock ENDPOINT`: the operator; `broken SPAN`: its part of the card fails. A dialogue that begins with
-//! `! restart` begins with a gateway that has just started.
+//! `graceful ENDPOINT SECONDS`, `unblock ENDPOINT`: the operator; `broken SPAN`: its part of the card fails; `delay MS`: how long the
+//! card takes from now on. A dialogue that begins with `! restart` begins with a gateway that has just started; one with `! one-span`
+//! has one span only.
 //!
-//! Spans 7 and 8 are lines of a PBX.
+//! Spans 7 and 8 are lines of a PBX, and so is the one of `! one-span`.
 
 use super::{MS, S};
 use std::collections::{HashMap, HashSet};
@@ -63,7 +64,8 @@ fn happen(w: &mut World, line: &str) {
     let (what, endpoint) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     let order = match (what, words.next()) {
         ("silent" | "answering", _) => return w.answer_own(what == "answering"),
-        ("restart", _) => return,
+        ("restart" | "one-span", _) => return,
+        ("delay", _) => return w.order_cards(CardOrder::Delay(endpoint.parse().expect("milliseconds"))),
         ("wait", _) => return w.run_for(S * endpoint.parse().expect("seconds")),
         ("graceful", Some(seconds)) => {
             let how = BlockHow::Graceful(S * seconds.parse().expect("seconds"));
@@ -146,10 +148,13 @@ fn every_dialogue_is_word_for_word() {
     assert!(names.len() >= 12, "{names:?}");
     for name in names {
         let text = std::fs::read_to_string(folder.join(&name)).unwrap_or_else(|error| panic!("{name}: {error}"));
-        let told = !text.contains("\n! restart\n");
+        let (told, one_span) = (!text.contains("\n! restart\n"), text.contains("\n! one-span\n"));
         for layout in Layout::ALL {
-            let mut w = World::new(Setup { told, ..Setup::new(layout, 1) }, |plan, _| {
-                plan.spans[6..].iter_mut().for_each(|span| span.signalling.kind = ChannelKind::PbxFxs);
+            let mut setup = Setup { told, ..Setup::new(layout, 1) };
+            let (trunks, lines) = if one_span { (0, 1) } else { (6, 2) };
+            setup.facilities.truncate(trunks + lines);
+            let mut w = World::new(setup, |plan, _| {
+                plan.spans[trunks..].iter_mut().for_each(|span| span.signalling.kind = ChannelKind::PbxFxs);
             });
             play(&mut w, &name, &text);
             w.run_for(2 * S + MS);
