@@ -128,6 +128,11 @@ impl Agent {
         self.wait(verb, within, |message| message.verb == verb)
     }
 
+    /// The first RestartInProgress of this method, whatever else comes before it.
+    pub fn expect_restart(&mut self, method: &str, within: Duration) -> Message {
+        self.wait(&format!("RSIP of {method}"), within, |message| message.verb == "RSIP" && message.get("RM") == Some(method))
+    }
+
     fn wait(&mut self, what: &str, within: Duration, is: impl Fn(&Message) -> bool) -> Message {
         let watch = Watch::start();
         loop {

@@ -187,7 +187,7 @@ fn a_second_signal_ends_at_once() {
     let mut agent = Agent::of(&gateway);
     agent.create("ds/ds3-1/ds1-7/9");
     gateway.signal(SIGTERM);
-    assert_eq!(agent.expect("RSIP", SOON).get("RM"), Some("graceful"));
+    agent.expect_restart("graceful", SOON);
     pause(LOOK * 5);
     assert!(gateway.is_running(), "{}", gateway.log());
     gateway.signal(SIGINT);

@@ -85,7 +85,7 @@ fn a_closed_port_is_left_for_the_next_address_before_max1() {
     let mut agent = Agent::at(open, tuning.addresses.gateway());
     agent.answers = true;
     let gateway = Gateway::start(tuning);
-    assert_eq!(agent.expect("RSIP", SOON).get("RM"), Some("restart"));
+    agent.expect_restart("restart", SOON);
     assert!(gateway.counter("unreachable_believed") >= 1);
     gateway.assert_sound();
 }

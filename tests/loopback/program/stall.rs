@@ -210,7 +210,7 @@ fn an_end_is_told_by_a_lead_core_that_goes_on() {
     gateway.order(&["sim", "stall", "0", "2000"]);
     eventually("it stands still", SOON, || alarm_shows(&gateway, 0).then_some(()));
     gateway.signal(SIGTERM);
-    assert_eq!(agent.expect("RSIP", SOON).get("RM"), Some("forced"));
+    agent.expect_restart("forced", SOON);
     assert_eq!(gateway.wait(SOON).0.code(), Some(0), "{}", gateway.log());
 }
 
@@ -220,7 +220,7 @@ fn a_second_signal_ends_at_once_whatever_core_stands_still() {
     let mut agent = Agent::of(&gateway);
     gateway.order(&["sim", "stall", "1", "600000"]);
     gateway.signal(SIGTERM);
-    assert_eq!(agent.expect("RSIP", SOON).get("RM"), Some("graceful"));
+    agent.expect_restart("graceful", SOON);
     assert!(gateway.is_running(), "{}", gateway.log());
     gateway.signal(SIGINT);
     assert_eq!(gateway.wait(SOON).0.code(), Some(128 + SIGINT));

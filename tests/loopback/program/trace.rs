@@ -168,7 +168,7 @@ fn fall_silent(gateway: &mut Gateway, agent: &mut Agent) {
     agent.answers = true;
     agent.mail.clear();
     assert_eq!(agent.ask("RQNT", name, &["X: D2", "R: D/[0-9](N)"]).code, Some(200));
-    assert_eq!(agent.expect("RSIP", SOON).get("RM"), Some("disconnected"));
+    agent.expect_restart("disconnected", SOON);
     // An agent of another profile.
     change(gateway, "agent.0.profile", "\"tgcp\"");
     gateway.order(&["reload"]);

@@ -124,7 +124,7 @@ fn agents_over_ipv6_are_served() {
         let addresses: [SocketAddr; 2] = ["[fd00::6]:2727", "[fd00::4]:2427"].map(|text| text.parse().unwrap());
         let mut agent = pair.within(|| Agent::at(addresses[0], addresses[1]));
         agent.answers = true;
-        assert_eq!(agent.expect("RSIP", SOON).get("RM"), Some("restart"));
+        agent.expect_restart("restart", SOON);
         warm_up(&gateway, &mut agent);
         let connection = agent.create("ds/ds3-1/ds1-2/3");
         let deleted = agent.ask("DLCX", "ds/ds3-1/ds1-2/3", &["C: A1", &format!("I: {connection}")]);
