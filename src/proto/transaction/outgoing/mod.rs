@@ -263,7 +263,9 @@ impl Outgoing {
         self.peer(old).outstanding -= 1;
         let slot = &mut self.slots[key as usize];
         (slot.agent, slot.backoff, slot.phase) = (agent, backoff, Phase::Waiting);
-        (slot.current, slot.repeats, slot.moved) = (0, 0, true);
+        (slot.current, slot.repeats, slot.moved, slot.last_hope) = (0, 0, true, false);
+        // A first copy that is still to leave has no place yet among those to the new agent.
+        slot.placed = false;
         slot.set_addresses(addresses);
         self.wheel.schedule(key, id, Time::ZERO);
         true

@@ -515,6 +515,18 @@ fn before_a_command_is_given_up_the_names_are_looked_up_once_more() {
 }
 
 #[test]
+fn a_new_agent_gets_what_waited_for_the_names_of_the_old_one() {
+    // G-NET-13: it came while the names were looked up for the last time; T runs on.
+    let (mut machine, start) = (named(Timers { rto_max: S, query_max1: false, ..steady() }, &addresses(1)), Time::ZERO + 10 * S);
+    let id = machine.send(start, CA, &addresses(1), 7, write).unwrap();
+    run(&mut machine, start, start + 7 * S);
+    assert_eq!(machine.take_lookups(), 1);
+    assert!(machine.redirect(id, AgentId(3), &[address(9)]));
+    let log = run(&mut machine, start + 7 * S, start + 61 * S);
+    assert_eq!((copies(&log)[0], copies_to(&log, address(9))), ((17 * S, address(9)), 8), "{log:?}");
+}
+
+#[test]
 fn lookups_can_be_switched_off_and_are_not_made_twice_in_a_row() {
     // G-RTX-11, G-RTX-09: off; just done; no names.
     let off = Timers { query_max1: false, query_max2: false, ..steady() };
