@@ -200,6 +200,19 @@ fn a_command_ends_the_wait_after_power_on() {
     }
 }
 
+/// G-RST-01: so does what happens on a line.
+#[test]
+fn what_happens_on_a_line_ends_the_wait_after_power_on() {
+    for layout in LAYOUTS {
+        let mut w = fresh(layout, 600 * S);
+        w.run_for(100 * MS);
+        assert!(w.mail().is_empty());
+        w.occur("ds/ds1-2/1", "T/co1", None);
+        w.run_for(100 * MS);
+        assert_eq!(restarts(&w).iter().map(name).collect::<Vec<_>>(), ["*@tgw.example.net"], "{layout:?}");
+    }
+}
+
 /// G-RST-03, G-SVC-03: the first the agent sees is the RestartInProgress, alone or in front of the response, whatever the command.
 #[test]
 fn the_restart_comes_before_any_other_answer() {
@@ -416,4 +429,28 @@ fn a_silent_agent_is_told_restart_at_a_growing_pace() {
     assert!((5..30).contains(&gaps.len()), "{gaps:?}");
     assert!(gaps.windows(2).all(|pair| pair[1] >= pair[0] - 5.0) && gaps.last().unwrap() <= &660.0, "{gaps:?}");
     assert_eq!(replies(&w).iter().filter(|reply| reply.code.is_some()).count(), 0);
+}
+
+/// G-RST-10, G-DIS-04: and when something happens on a line, once Tdmin has passed since the last attempt.
+#[test]
+fn a_silent_agent_is_told_restart_when_something_happens_on_a_line() {
+    for layout in LAYOUTS {
+        let mut w = World::new(Setup { told: false, ..setup(layout, 1) }, |_, settings| {
+            settings.timers.max_waiting_delay = Some(10 * MS);
+            (settings.timers.disconnected_initial, settings.timers.disconnected_min) = (600 * S, 15 * S);
+        });
+        // The first attempt is given up before this.
+        w.run_for(25 * S);
+        let first = restarts(&w)[0].id;
+        w.take_mail();
+        w.occur("ds/ds1-2/1", "T/co1", None);
+        w.run_for(S);
+        assert!(w.mail().is_empty(), "{layout:?}: within Tdmin");
+        w.run_for(15 * S);
+        assert!(w.mail().is_empty(), "{layout:?}: a seed with a short wait");
+        w.occur("ds/ds1-2/1", "T/co1", None);
+        w.run_for(100 * MS);
+        let again = restarts(&w);
+        assert!(again.len() == 1 && again[0].get("RM") == Some("restart") && again[0].id != first, "{layout:?}: {again:?}");
+    }
 }

@@ -78,10 +78,10 @@ impl Core {
         self.lead_event(now, Event::Disconnected { endpoints });
     }
 
-    /// Something happened on the line of `endpoint`: when its agent must hear first that it was disconnected, that is told at once,
-    /// but no more often than each Tdmin (G-DIS-04).
+    /// Something happened on the line of `endpoint`: when its agent must hear first of its restart, or that it was disconnected, that ends
+    /// the wait before it (G-RST-01), but what nobody answered is told no more often than each Tdmin (G-DIS-04, G-RST-10).
     pub(super) fn note_activity<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, endpoint: EndpointIndex) {
-        if self.calls.endpoints.get(endpoint).is_some_and(|state| state.disconnected && state.announcement == Told::Waiting) {
+        if self.calls.endpoints.get(endpoint).is_some_and(|state| state.announcement == Told::Waiting && state.service.in_service) {
             // A busy line must not fill the ring to a stalled core: there will be more.
             self.tell(turn, self.plan.lead(), Envelope::Activity { endpoint });
         }

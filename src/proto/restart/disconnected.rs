@@ -68,10 +68,9 @@ impl Coordinator {
                 let carry = self.group_mut(group).carry(RestartMethod::Disconnected);
                 *carry = (*carry).max(Some((Pace::Disconnected, Duration::ZERO)));
             }
+            // What a line does is no reason to tell of each T1 by itself.
             if activity == Activity::Command {
                 self.hurry(endpoint);
-            }
-            if activity == Activity::Command || !self.is_cut_off(endpoint) {
                 self.flush_at = now;
             }
             return;
