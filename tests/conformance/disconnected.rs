@@ -283,6 +283,32 @@ fn what_fails_while_disconnected_is_told_forced() {
     });
 }
 
+/// G-DIS-06, G-DIS-13: the DeleteConnection of an endpoint that serves waits until its agent has heard of the disconnect, and goes to
+/// whom it notifies then.
+#[test]
+fn a_deletion_while_disconnected_is_told_after_the_announcement() {
+    for moved in [false, true] {
+        each_layout(|w| {
+            lose(w, "ds/ds1-2/5");
+            let id = w.connections()[0].0.clone();
+            w.free(w.plan.topology.lookup(b"ds/ds1-2/5").unwrap());
+            w.run_for(2 * S);
+            assert!(own_commands(w, "DLCX").is_empty());
+            let n = if moved { "N: ca2@ca2.example.net\r\n" } else { "" };
+            raw_from(w, agent(2, 4000), format!("RQNT 7 ds/ds1-2/5@tgw.example.net MGCP 1.0\r\nX: 5\r\n{n}").as_bytes());
+            w.run_for(2 * S);
+            assert!(own_commands(w, "DLCX").is_empty());
+            confirm_last(w);
+            w.run_for(100 * MS);
+            let told = own_commands(w, "DLCX");
+            let to = if moved { agent(2, 2727) } else { agent(1, 2727) };
+            assert!(told.len() == 1 && told[0].0 == to && told[0].1.get("I") == Some(&id), "{told:?}");
+            w.answer_own(true);
+            w.run_for(30 * S);
+        });
+    }
+}
+
 /// G-DIS-12, G-DIS-17: another entity for one of them: it is told there, the others one by one.
 #[test]
 fn another_entity_for_one_divides_the_announcement() {

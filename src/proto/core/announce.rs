@@ -135,6 +135,9 @@ impl Core {
                 }
             }
         }
+        if told == Told::Done {
+            self.release_deletes(now, endpoints);
+        }
     }
 
     pub(super) fn end_announcement<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, announcement: &Announcement) {
@@ -241,6 +244,9 @@ impl Core {
             }
             self.calls.endpoints.refresh_idle(endpoint);
             self.note_idle(endpoint);
+        }
+        if !service.in_service {
+            self.release_deletes(turn.now, range);
         }
         for (span, count) in lost {
             self.counters.add_many(Counter::ConnectionsLost, u64::from(count));

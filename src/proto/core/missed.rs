@@ -327,6 +327,7 @@ impl Core {
                 event::in_contact(&mut self.calls, turn.now, endpoint);
             }
         }
+        self.release_deletes(turn.now, range);
     }
 }
 

@@ -132,8 +132,10 @@ impl Core {
         is_told: impl Fn(&AgentSettings) -> bool,
     ) {
         let Some((agent, addresses, count)) = self.destination(connection.endpoint) else { return };
-        // To an agent that has to hear first that the endpoint was disconnected, the restart method forced says all (G-DIS-11).
-        if !self.settings.agent(agent).is_some_and(is_told) || self.is_disconnected(connection.endpoint) {
+        // To an agent that has to hear first that the endpoint was disconnected, the restart method forced says all (G-DIS-11). While it
+        // serves, the agent hears of this afterwards (G-DIS-13).
+        let (waits, serves) = (self.is_disconnected(connection.endpoint), self.serves(connection.endpoint));
+        if !self.settings.agent(agent).is_some_and(is_told) || waits && !serves {
             return;
         }
         let addresses = addresses.get(..count).unwrap_or_default();
@@ -141,8 +143,42 @@ impl Core {
         let domain = self.calls.endpoints.get(connection.endpoint).map_or(0, |endpoint| endpoint.domain);
         let write = |id, buffer: &mut [u8]| mgcp::write_gateway_delete(plan, domain, buffer, id, connection, (report, reason), manners);
         let (user, delivery) = (Purpose::Delete(connection.endpoint).pack(), Delivery { until_t_max: true, ..Delivery::default() });
-        let sent = self.outgoing.send_with(now, agent, addresses, user, delivery, write);
-        self.counters.add(if sent.is_ok() { Counter::GatewayDlcxSent } else { Counter::OwnFull });
+        match self.outgoing.send_with(now, agent, addresses, user, delivery, write) {
+            Ok(_) if !waits => self.counters.add(Counter::GatewayDlcxSent),
+            Ok(id) if self.outgoing.hold(id) => {}
+            Ok(id) => {
+                self.outgoing.cancel(now, id);
+                self.counters.add(Counter::OwnFull);
+            }
+            Err(_) => self.counters.add(Counter::OwnFull),
+        }
+    }
+
+    fn serves(&self, endpoint: EndpointIndex) -> bool {
+        self.calls.endpoints.get(endpoint).is_some_and(|state| state.service.in_service)
+    }
+
+    /// Their agent has heard of the disconnect: the DeleteConnection commands that waited for that go to whom these endpoints notify now.
+    /// Those of endpoints that left service go nowhere.
+    pub(super) fn release_deletes(&mut self, now: Time, range: EndpointRange) {
+        if self.outgoing.held() == 0 {
+            return;
+        }
+        let held: Vec<_> = self.outgoing.iter().filter(|command| self.outgoing.is_held(command.id)).collect();
+        for Outstanding { id, user, .. } in held {
+            let Purpose::Delete(endpoint) = Purpose::unpack(user) else { continue };
+            if !range.contains(endpoint) {
+                continue;
+            }
+            if !self.serves(endpoint) {
+                self.outgoing.cancel(now, id);
+            } else if !self.is_disconnected(endpoint)
+                && let Some((agent, addresses, count)) = self.destination(endpoint)
+                && self.outgoing.release(id, agent, addresses.get(..count).unwrap_or_default())
+            {
+                self.counters.add(Counter::GatewayDlcxSent);
+            }
+        }
     }
 
     /// Whom `endpoint` notifies, and where (G-NET-01..03).

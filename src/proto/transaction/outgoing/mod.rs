@@ -257,6 +257,12 @@ impl Outgoing {
     /// first copy runs on. False when the command is not outstanding, is held, or `addresses` is empty.
     pub fn redirect(&mut self, id: TransactionId, agent: AgentId, addresses: &[SocketAddr]) -> bool {
         let Some(key) = self.outstanding_key(id).filter(|_| !addresses.is_empty() && !self.is_held(id)) else { return false };
+        self.readdress(key, agent, addresses);
+        true
+    }
+
+    /// Makes a command start at the first of these addresses, now.
+    fn readdress(&mut self, key: u32, agent: AgentId, addresses: &[SocketAddr]) {
         let backoff = self.round_trip(agent).start(&self.timers);
         self.peer(agent).outstanding += 1;
         let old = self.slots[key as usize].agent;
@@ -267,8 +273,7 @@ impl Outgoing {
         // A first copy that is still to leave has no place yet among those to the new agent.
         slot.placed = false;
         slot.set_addresses(addresses);
-        self.wheel.schedule(key, id, Time::ZERO);
-        true
+        self.wheel.schedule(key, slot.id, Time::ZERO);
     }
 
     /// Drops a command: no more copies, no outcome. Its `user` when it was outstanding.
