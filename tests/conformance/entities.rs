@@ -2,6 +2,8 @@
 
 use super::{MS, S, agent, audit, block, code, create, each_layout, own_commands, raw_from, setup};
 use std::net::SocketAddr;
+use tollgate::proto::core::Administration;
+use tollgate::proto::restart::BlockHow;
 use tollgate::sim::{Reply, World};
 
 const FIRST: &str = "ca1@[192.0.2.1]:2727";
@@ -184,6 +186,32 @@ fn the_answer_to_a_restart_may_name_the_entity() {
         block(&mut w, "ds/ds1-2/2", true);
         assert_eq!(own_commands(&w, "DLCX")[0].0, agent(1, 5000));
     }
+}
+
+/// G-NET-12, G-NET-01: whatever another command named meanwhile, all that an endpoint says goes to one entity afterwards.
+#[test]
+fn the_answer_to_an_announcement_counts_for_all_that_is_told_afterwards() {
+    each_layout(|w| {
+        w.without_journal();
+        let id = create(w, "ds/ds1-2/5", "C1");
+        w.answer_own(false);
+        w.take_mail();
+        let selection = w.plan.topology.resolve(b"ds/ds1-2/*", false).unwrap();
+        w.administer(Administration::Block(selection, BlockHow::Graceful(3600 * S)));
+        w.run_for(S);
+        let (to, graceful) = own_commands(w, "RSIP").remove(0);
+        assert_eq!(graceful.get("RM"), Some("graceful"));
+        assert_eq!(code(w, "RQNT", "ds/ds1-2/5", &["X: 1", "N: ca2@ca2.example.net"]), 200);
+        w.run_for(S);
+        w.send_from(to, 0, format!("200 {} OK\r\nN: ca1@[192.0.2.1]:5000\r\n", graceful.id).as_bytes());
+        w.run_for(S);
+        assert_eq!(audit(w, "ds/ds1-2/5", "N"), "ca1@[192.0.2.1]:5000");
+        w.answer_own(true);
+        w.take_mail();
+        block(w, "ds/ds1-2/5", true);
+        let told: Vec<_> = ["RSIP", "DLCX"].into_iter().flat_map(|verb| own_commands(w, verb)).map(|(to, _)| to).collect();
+        assert_eq!(told, [agent(1, 5000); 2], "{id}");
+    });
 }
 
 /// G-NET-14: a repeat over the other address of the gateway meets the same history, and is answered from there.

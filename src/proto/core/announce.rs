@@ -275,7 +275,8 @@ impl Core {
         freed
     }
 
-    /// From the lead core: the answer to a restart named another notified entity (G-NET-12).
+    /// From the lead core: the answer to a restart named another notified entity (G-NET-12). Reported back: it counts also where a command
+    /// that the lead core heard of since had named yet another.
     pub(super) fn apply_notified_entity(&mut self, range: EndpointRange, agent: AgentId, port: u16) {
         let settings = self.settings.clone();
         let Some(named) = settings.agent(agent) else { return };
@@ -287,6 +288,7 @@ impl Core {
             {
                 endpoints.set_entity(endpoint, entity);
             }
+            self.report_entity(endpoint);
         }
         self.redirect_commands(range);
     }

@@ -308,8 +308,6 @@ impl Core {
         self.apply_service(turn, range, standing.service);
         if let Some((agent, port)) = standing.entity {
             self.apply_notified_entity(range, agent, port);
-            // What the agent said here meanwhile is overridden: the lead core is to know whom it is now.
-            range.iter().for_each(|endpoint| self.report_entity(endpoint));
         }
         let leaves_at = (standing.leaves_in_s > 0).then(|| turn.now + Duration::from_secs(standing.leaves_in_s.into()));
         for endpoint in range.iter() {
