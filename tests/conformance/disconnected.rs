@@ -365,6 +365,48 @@ fn a_wildcard_command_is_answered_behind_the_announcement() {
     });
 }
 
+/// G-DIS-06, G-DIS-09 while several announcements are out: in front of a response goes what is said of the endpoints it is about.
+#[test]
+fn a_wildcard_command_is_answered_behind_all_that_concerns_it() {
+    each_layout(|w| {
+        assert_eq!(code(w, "RQNT", "ds/ds1-3/*", &["X: 1", "N: ca2@ca2.example.net"]), 200);
+        lose(w, "ds/ds1-2/*");
+        create(w, "ds/ds1-3/24", "A0");
+        let selection = w.plan.topology.resolve(b"ds/ds1-3/*", false).unwrap();
+        w.administer(Administration::Block(selection, BlockHow::Graceful(3600 * S)));
+        while w.counter(Counter::EndpointsDisconnected) < 48 {
+            w.run_for(10 * MS);
+        }
+        w.administer(Administration::Unblock(selection));
+        let under_way = |w: &World| announced(w.mail()).into_iter().filter(|(at, ..)| w.now.0 as f64 / 1e9 - at < 14.0).count();
+        while under_way(w) < 2 {
+            w.run_for(100 * MS);
+            assert!(w.now.0 < 3_000_000_000_000, "never two at a time");
+        }
+        let commands = [
+            ("RQNT 7 ds/ds1-2/*", "X: 5\r\n", &["ds/ds1-2/*"][..]),
+            ("CRCX 8 ds/ds1-3/$", "C: 1\r\nM: recvonly\r\n", &["ds/ds1-3/*"]),
+            ("RQNT 9 ds/*/2", "X: 5\r\n", &["ds/ds1-2/*", "ds/ds1-3/*"]),
+            ("DLCX 10 *", "", &["ds/ds1-2/*", "ds/ds1-3/*"]),
+        ];
+        for _ in 0..2 {
+            for (command, parameters, names) in commands {
+                raw_from(w, agent(2, 4000), format!("{command}@tgw.example.net MGCP 1.0\r\n{parameters}").as_bytes());
+                let mail = w.take_mail();
+                let there: Vec<_> = mail.iter().filter(|mail| mail.to == agent(2, 4000)).map(|mail| Reply::all(&mail.bytes)).collect();
+                assert_eq!(there.len(), 1, "{command} {there:?}");
+                let (answer, front) = there[0].split_last().unwrap();
+                assert!(matches!(answer.code, Some(200 | 250)), "{answer:?}");
+                let mut told: Vec<_> = front.iter().map(name).collect();
+                told.sort_unstable();
+                assert_eq!(told, names, "{command}");
+            }
+        }
+        w.answer_own(true);
+        w.run_for(700 * S);
+    });
+}
+
 /// G-DIS-04: what happens on the line starts the procedure, once Tdmin has passed since it became disconnected or the last one ended.
 #[test]
 fn what_happens_on_the_line_is_told_each_tdmin() {

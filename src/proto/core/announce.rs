@@ -4,13 +4,14 @@
 use super::jobs::{Owner, Wait};
 use super::media::Covered;
 use super::outside::{Frames, Outside, Turn};
+use super::preface::Front;
 use super::{Core, Envelope, JobId};
 use crate::proto::base::{AgentId, Counter, EndpointIndex, EndpointRange, Time, TransactionId};
 use crate::proto::codec::mgcp::Writer;
 use crate::proto::endpoint::{Announcement as Told, EntityId, RestartMethod, Service};
 use crate::proto::mgcp::{self, Outcome, Restart, delete, event};
 use crate::proto::plan::{AgentSettings, Manners, Plan};
-use crate::proto::trunk::SpanIndex;
+use crate::proto::trunk::{Selection, SpanIndex};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -55,23 +56,30 @@ impl Announcements {
         self.any_sent
     }
 
-    /// The number of the only one that is out.
-    pub fn only_outstanding(&self) -> Option<u32> {
-        let mut outstanding = self.list.iter().flatten().filter(|(announcement, _)| goes_in_front(announcement.restart.method));
-        match (outstanding.next(), outstanding.next()) {
-            (Some((announcement, _)), None) => Some(announcement.number),
-            _ => None,
-        }
+    /// The numbers of those that go in front of responses and name an endpoint that `meets` finds.
+    pub fn about(&self, plan: &Plan, meets: impl Fn(&Selection) -> bool) -> impl Iterator<Item = u32> {
+        let out = self.list.iter().flatten().filter(|(announcement, _)| goes_in_front(announcement.restart.method));
+        let named = out.filter(move |(announcement, _)| meets(&announcement.restart.pattern.selection(&plan.topology)));
+        named.map(|(announcement, _)| announcement.number)
     }
 
-    /// Writes it: the length; `None` when it is not out or does not fit.
+    /// Writes one: the length; `None` when it is not out or does not fit.
     pub fn write_alone(&self, plan: &Plan, number: u32, buffer: &mut [u8], manners: Manners) -> Option<usize> {
         let (announcement, _) = self.get(number)?;
         mgcp::write_restart(plan, buffer, announcement.transaction, &announcement.restart, manners)
     }
 
-    /// The same and the line that separates it from what follows.
-    pub fn write(&self, plan: &Plan, number: u32, buffer: &mut [u8], manners: Manners) -> Option<usize> {
+    /// Writes what goes in front of a response, each with the line that separates it from what follows: the length.
+    pub fn write(&self, plan: &Plan, front: &Front, buffer: &mut [u8], manners: Manners) -> usize {
+        let mut length = 0;
+        for &number in front.numbers() {
+            let rest = buffer.get_mut(length..).unwrap_or_default();
+            length += self.write_separated(plan, number, rest, manners).unwrap_or(0);
+        }
+        length
+    }
+
+    fn write_separated(&self, plan: &Plan, number: u32, buffer: &mut [u8], manners: Manners) -> Option<usize> {
         let length = self.write_alone(plan, number, buffer, manners)?;
         let mut writer = Writer::new(buffer.get_mut(length..)?);
         writer.separator();

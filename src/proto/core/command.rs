@@ -4,13 +4,15 @@ use super::Core;
 use super::envelope::{Envelope, JobId, Message};
 use super::jobs::{Job, Owner, Wait};
 use super::outside::{Frames, Outside, Turn};
+use super::preface::Preface;
 use super::receive::{Received, local_of};
-use super::respond::{Final, Preface, Way};
+use super::respond::{Final, Way};
 use crate::proto::base::{AgentId, Counter, EndpointIndex, Time, TransactionId};
 use crate::proto::codec::mgcp::{Code, Command, CommandLine, EndpointName, Verb};
 use crate::proto::endpoint::{Announcement as Told, EntityId};
 use crate::proto::mgcp::event::Carrier;
 use crate::proto::mgcp::{self, Outcome, Refused, refused};
+use crate::proto::plan::Plan;
 use crate::proto::transaction::history::{self, CONFIRM_BUDGET, Class, Confirm, Seen, Start};
 use crate::proto::trunk::Selection;
 use std::time::Duration;
@@ -67,13 +69,13 @@ impl Core {
             }
             Seen::Running(handle) => {
                 self.counters.add(Counter::CommandsRepeatedRunning);
-                let preface = self.preface(verb, self.plan.topology.lookup(local_of(name)), 100);
+                let preface = self.preface(verb, local_of(name), None, 100);
                 self.respond_provisional(turn, received, handle, id, preface);
                 return self.finish(message);
             }
             Seen::Finished { handle, body } => {
                 self.counters.add(Counter::CommandsRepeated);
-                let preface = self.preface(verb, self.plan.topology.lookup(local_of(name)), leading_code(body));
+                let preface = self.preface(verb, local_of(name), chosen_in(&self.plan, name, body), leading_code(body));
                 if self.hold_repeat(turn, received, handle, preface) {
                     return;
                 }
@@ -111,7 +113,7 @@ impl Core {
         match Command::parse_behind(line, known, bytes) {
             Ok(command) if !self.settings.manners(agent).takes_profile(command.profile) => {
                 let outcome = Outcome::Refused(mgcp::PROFILE_UNSUPPORTED);
-                let preface = self.preface(verb, endpoint, outcome.code());
+                let preface = self.preface(verb, line.local(), endpoint, outcome.code());
                 self.respond(turn, Final { received, handle: Some(handle), id, preface, outcome: &outcome });
                 self.finish(message);
             }
@@ -125,7 +127,7 @@ impl Core {
                     .filter(|_| !matches!(verb, Some(Verb::Auep | Verb::Aucx)))
                     .and_then(|endpoint| mgcp::in_service(&self.calls, endpoint).err());
                 let outcome = Outcome::Refused(out.unwrap_or(refused(refusal)));
-                let preface = self.preface(verb, endpoint, outcome.code());
+                let preface = self.preface(verb, line.local(), endpoint, outcome.code());
                 self.respond(turn, Final { received, handle: Some(handle), id, preface, outcome: &outcome });
                 self.finish(message);
             }
@@ -148,7 +150,7 @@ impl Core {
             Step::Waiting => return,
             Step::Done(outcome) => {
                 self.count(command.verb, &outcome);
-                let preface = self.preface(Some(command.verb), endpoint, outcome.code());
+                let preface = self.preface(Some(command.verb), command.endpoint.local, endpoint, outcome.code());
                 self.respond(turn, Final { received, handle: Some(handle), id, preface, outcome: &outcome });
             }
             Step::Audit(endpoint) => {
@@ -373,7 +375,7 @@ impl Core {
         (verb, id, name): (Option<Verb>, TransactionId, &[u8]),
         mut refused: Refused,
     ) {
-        let mut preface = self.preface(verb, self.plan.topology.lookup(local_of(name)), refused.code);
+        let mut preface = self.preface(verb, local_of(name), None, refused.code);
         if preface != Preface::None && self.waits_for_restart(name) {
             if let Preface::Endpoint(endpoint) = preface {
                 self.trigger_restart(turn, endpoint, received.source());
@@ -388,20 +390,6 @@ impl Core {
     fn waits_for_restart(&self, name: &[u8]) -> bool {
         let state = self.plan.topology.lookup(local_of(name)).and_then(|endpoint| self.calls.endpoints.get(endpoint));
         state.is_some_and(|state| state.announcement == Told::Waiting && state.service.in_service)
-    }
-
-    /// What goes in front of a response with `code` to a command for `endpoint`, or for a name that is none's: the restart of the
-    /// endpoint, unless it is an audit or one of the refusals that may be seen before (G-RST-03).
-    fn preface(&self, verb: Option<Verb>, endpoint: Option<EndpointIndex>, code: u16) -> Preface {
-        if matches!(verb, Some(Verb::Auep | Verb::Aucx)) || mgcp::before_restart(code) {
-            return Preface::None;
-        }
-        match endpoint {
-            Some(endpoint) => Preface::Endpoint(endpoint),
-            // A name that means nothing has nothing to announce.
-            None if code == mgcp::ENDPOINT_UNKNOWN.code => Preface::None,
-            None => Preface::Any,
-        }
     }
 
     /// `K:` of a command: responses the agent has. Ids not known here travel to the other cores (G-ACK-01..05).
@@ -470,6 +458,13 @@ impl Core {
             Verb::Ntfy | Verb::Rsip | Verb::Mesg => return,
         });
     }
+}
+
+/// The endpoint that the response to a command for any of several says was chosen.
+fn chosen_in(plan: &Plan, name: &[u8], response: &[u8]) -> Option<EndpointIndex> {
+    let any_of = local_of(name).contains(&b'$');
+    let chosen = response.split(|&byte| byte == b'\n').filter(|_| any_of).find_map(|line| line.strip_prefix(b"Z: "))?;
+    plan.topology.lookup(local_of(chosen))
 }
 
 /// The code a response begins with.

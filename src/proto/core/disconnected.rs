@@ -8,8 +8,9 @@
 use super::announce::Stage;
 use super::envelope::SINGLE;
 use super::outside::{Frames, Outside, Turn};
+use super::preface::Preface;
 use super::receive::Received;
-use super::respond::{Preface, Way};
+use super::respond::Way;
 use super::{Core, Envelope, Message};
 use crate::proto::base::{Counter, EndpointIndex, EndpointRange, Time, TransactionId};
 use crate::proto::codec::mgcp::CommandLine;

@@ -14,7 +14,7 @@ use super::jobs::{Job, Wait};
 use super::media::Covered;
 use super::outside::{Frames, Outside, Turn};
 use super::receive::Received;
-use super::respond::{Final, Preface};
+use super::respond::Final;
 use crate::proto::base::{CoreId, Counter, EndpointRange, HexId, Time};
 use crate::proto::codec::mgcp::{Command, Verb};
 use crate::proto::endpoint::{Announcement as Told, EntityId};
@@ -165,7 +165,7 @@ impl Core {
     ) {
         if let Owner::Here(handle) = job.owner {
             let outcome = Outcome::Refused(refused);
-            let preface = if mgcp::before_restart(refused.code) { Preface::None } else { Preface::Any };
+            let preface = self.preface_of(turn, job, None, refused.code);
             let Job { received, transaction, .. } = *job;
             self.respond(turn, Final { received, handle: Some(handle), id: transaction, preface, outcome: &outcome });
         }

@@ -3,7 +3,6 @@
 use super::admission::Resume;
 use super::envelope::JobId;
 use super::receive::Received;
-use super::respond::Preface;
 use crate::proto::base::{CoreId, EndpointIndex, Time, TransactionId};
 use crate::proto::cac::Charge;
 use crate::proto::codec::mgcp::Verb;
@@ -73,15 +72,6 @@ impl Job {
             Wait::Opening(_, plan) | Wait::First(_, plan, _) | Wait::Joining(_, plan, ..) => plan.requests(),
             Wait::Modifying(_, plan) => plan.requests(),
             _ => false,
-        }
-    }
-
-    /// What goes in front of a response to it (G-RST-03); nothing in front of one to an audit.
-    pub fn preface(&self) -> Preface {
-        match (self.verb, self.endpoint) {
-            (Verb::Auep | Verb::Aucx, _) => Preface::None,
-            (_, Some(endpoint)) => Preface::Endpoint(endpoint),
-            (_, None) => Preface::Any,
         }
     }
 

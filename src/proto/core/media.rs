@@ -7,7 +7,7 @@ use super::envelope::{Envelope, JobId, Message};
 use super::jobs::{Job, Owner, Wait};
 use super::outside::{Frames, Outside, Turn};
 use super::receive::{Received, text};
-use super::respond::{Final, Preface};
+use super::respond::Final;
 use crate::proto::base::{CoreId, Counter, EndpointIndex, EndpointRange, HexId, Time};
 use crate::proto::cac::Charge;
 use crate::proto::codec::mgcp::{Code, Command, Verb};
@@ -334,10 +334,8 @@ impl Core {
         match job.owner {
             Owner::Here(handle) => {
                 self.count(job.verb, &outcome);
-                let preface = match (&outcome, job.endpoint) {
-                    (Outcome::Refused(refused), _) if mgcp::before_restart(refused.code) => Preface::None,
-                    _ => job.preface(),
-                };
+                let chosen = if let Outcome::Created { created, .. } = &outcome { Some(created.endpoint) } else { None };
+                let preface = self.preface_of(turn, job, chosen, outcome.code());
                 if let (Some(endpoint), false) = (job.endpoint, matches!(outcome, Outcome::Refused(_))) {
                     self.note_addressed(turn, job.received, endpoint);
                 }
@@ -453,7 +451,8 @@ impl Core {
             let Some(job) = self.jobs.get(id).copied() else { break };
             if job.provisional_at <= turn.now {
                 if let Owner::Here(handle) = job.owner {
-                    self.respond_provisional(turn, job.received, handle, job.transaction, job.preface());
+                    let preface = self.preface_of(turn, &job, None, 100);
+                    self.respond_provisional(turn, job.received, handle, job.transaction, preface);
                 }
                 self.jobs.provisional_done(id);
                 continue;

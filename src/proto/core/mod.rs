@@ -33,6 +33,7 @@ mod orders;
 mod outside;
 mod own;
 mod performance;
+mod preface;
 mod receive;
 mod reports;
 mod respond;

@@ -2,8 +2,9 @@
 
 use super::Core;
 use super::outside::{Frames, Origin, Outside, Turn};
+use super::preface::{Front, Preface};
 use super::receive::Received;
-use crate::proto::base::{AgentId, Counter, EndpointIndex, Time, TransactionId};
+use crate::proto::base::{AgentId, Counter, Time, TransactionId};
 use crate::proto::codec::mgcp::{Writer, pad_first_line};
 use crate::proto::endpoint::Announcement as Told;
 use crate::proto::mgcp::{self, Calls, Outcome};
@@ -11,36 +12,6 @@ use crate::proto::plan::Provisional;
 use crate::proto::transaction::finals::{self, Repeat};
 use crate::proto::transaction::history;
 use std::net::SocketAddr;
-
-/// What the restart has to do with a response.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Preface {
-    /// Nothing: an audit, or a refusal that may come before it (405, 501, 520).
-    None,
-    /// The response is about this endpoint: its outstanding restart goes in front (G-RST-03).
-    Endpoint(EndpointIndex),
-    /// The response is about many: the outstanding restart, if there is just one.
-    Any,
-}
-
-impl Preface {
-    /// As one number.
-    fn pack(self) -> u64 {
-        match self {
-            Preface::None => 0,
-            Preface::Any => 1,
-            Preface::Endpoint(endpoint) => 2 + u64::from(endpoint.0),
-        }
-    }
-
-    fn unpack(number: u64) -> Preface {
-        match number {
-            0 => Preface::None,
-            1 => Preface::Any,
-            endpoint => Preface::Endpoint(EndpointIndex((endpoint - 2) as u32)),
-        }
-    }
-}
 
 /// Where a response goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -109,12 +80,12 @@ impl Core {
         let manners = self.settings.manners(received.message.agent);
         self.calls.manners = manners;
         let owes_announcement = handle.is_some() && self.owes_announcement(preface);
-        let announcement = self.announcement_in_front(turn, Way::back(&received), preface);
+        let front = self.front(turn, Way::back(&received), preface);
         let Core { calls, history, counters, scratch, announcements, plan, .. } = self;
         let mut fitted = true;
         let mut write = Some(write);
-        let mut fill = |buffer: &mut [u8], announcement: Option<u32>| {
-            let front = announcement.and_then(|number| announcements.write(plan, number, buffer, manners)).unwrap_or(0);
+        let mut fill = |buffer: &mut [u8], front: &Front| {
+            let front = announcements.write(plan, front, buffer, manners);
             let rest = buffer.get_mut(front..).unwrap_or_default();
             let room = rest.len().min(largest);
             let length = write.take().and_then(|write| {
@@ -138,12 +109,12 @@ impl Core {
         };
         if owes_announcement {
             // The announcement was withdrawn while the command was under way.
-            fill(scratch, None);
+            fill(scratch, &Front::NOTHING);
             self.hold_final(turn, received, handle, preface);
-        } else if !turn.out.transmit(from, local, |buffer| fill(buffer, announcement)) {
+        } else if !turn.out.transmit(from, local, |buffer| fill(buffer, &front)) {
             // The agent's repeat will find it in the history.
             counters.add(Counter::TransmitFull);
-            fill(scratch, None);
+            fill(scratch, &Front::NOTHING);
         }
         fitted
     }
@@ -158,10 +129,10 @@ impl Core {
         preface: Preface,
     ) {
         let manners = self.settings.manners(way.agent);
-        let announcement = self.announcement_in_front(turn, way, preface);
+        let front = self.front(turn, way, preface);
         let Core { history, announcements, plan, .. } = self;
         let sent = turn.out.transmit(way.to, way.local, |buffer| {
-            let front = announcement.and_then(|number| announcements.write(plan, number, buffer, manners)).unwrap_or(0);
+            let front = announcements.write(plan, &front, buffer, manners);
             let body = history.body(handle).unwrap_or_default();
             // Without room for both the restart comes by itself.
             let front = if front + body.len() <= buffer.len() { front } else { 0 };
@@ -198,11 +169,11 @@ impl Core {
             return;
         }
         let Origin { from, local, .. } = received.origin;
-        let announcement = self.announcement_in_front(turn, Way::back(&received), preface);
+        let front = self.front(turn, Way::back(&received), preface);
         let queued = self.jobs.is_queueing();
         let (announcements, plan) = (&self.announcements, &self.plan);
         let sent = turn.out.transmit(from, local, |buffer| {
-            let front = announcement.and_then(|number| announcements.write(plan, number, buffer, manners)).unwrap_or(0);
+            let front = announcements.write(plan, &front, buffer, manners);
             front + mgcp::write_provisional(buffer.get_mut(front..).unwrap_or_default(), id, queued)
         });
         if sent {
@@ -236,33 +207,5 @@ impl Core {
             self.respond_again(turn, Way { to, local: user as u8, agent }, handle, preface);
             self.counters.add(Counter::FinalRepeats);
         }
-    }
-
-    /// Whether the agent must hear of a restart or a disconnect first that is not on its way yet.
-    pub(super) fn owes_announcement(&self, preface: Preface) -> bool {
-        let Preface::Endpoint(endpoint) = preface else { return false };
-        self.calls.endpoints.get(endpoint).is_some_and(|state| state.announcement == Told::Waiting && state.service.in_service)
-    }
-
-    /// The restart that goes in front of a response in its datagram. To an agent that takes one message a datagram it is sent by itself,
-    /// now.
-    fn announcement_in_front<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, way: Way, preface: Preface) -> Option<u32> {
-        let number = match preface {
-            Preface::None => return None,
-            Preface::Any => self.announcements.only_outstanding()?,
-            Preface::Endpoint(endpoint) => match self.calls.endpoints.get(endpoint)?.announcement {
-                Told::Outstanding(number) => number,
-                Told::Waiting | Told::Done => return None,
-            },
-        };
-        let manners = self.settings.manners(way.agent);
-        if manners.piggyback {
-            return Some(number);
-        }
-        let (announcements, plan) = (&self.announcements, &self.plan);
-        if !turn.out.transmit(way.to, way.local, |buffer| announcements.write_alone(plan, number, buffer, manners).unwrap_or(0)) {
-            self.counters.add(Counter::TransmitFull);
-        }
-        None
     }
 }

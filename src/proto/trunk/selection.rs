@@ -180,6 +180,17 @@ impl Selection {
         positions >> (endpoint.0 - span.endpoints.first) & 1 == 1
     }
 
+    /// The first and the last span that may have selected endpoints; none outside has any.
+    pub fn outer_spans(&self) -> (SpanIndex, SpanIndex) {
+        (SpanIndex(self.bounds.from as u16), SpanIndex(self.bounds.to.saturating_sub(1) as u16))
+    }
+
+    /// Whether an endpoint of these spans, both ends included, is selected. One step per span.
+    pub fn meets(&self, topology: &Topology, (first, last): (SpanIndex, SpanIndex)) -> bool {
+        let (from, to) = (self.bounds.from.max(first.0.into()), self.bounds.to.min(u32::from(last.0) + 1));
+        Selection { bounds: SpanBounds { from, to }, ..*self }.next(topology, &mut Cursor::default(), 1).is_some()
+    }
+
     /// How many endpoints are selected (for `$`: how many there are to choose from). One step per span.
     pub fn count(&self, topology: &Topology) -> u32 {
         self.spans(topology).iter().map(|span| self.positions(topology, span).count_ones()).sum()

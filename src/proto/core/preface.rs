@@ -1,0 +1,135 @@
+//! What the agent must hear of restarts and disconnects before a response: which announcements go in front of it (RFC 3435 4.4.6, 4.4.7;
+//! G-RST-03, G-RST-05, G-DIS-06, G-DIS-09).
+
+use super::Core;
+use super::jobs::Job;
+use super::outside::{Frames, Outside, Turn};
+use super::receive::text;
+use super::respond::Way;
+use crate::proto::base::{Counter, EndpointIndex};
+use crate::proto::codec::mgcp::{CommandLine, Verb};
+use crate::proto::codec::peek::Peek;
+use crate::proto::endpoint::Announcement as Told;
+use crate::proto::mgcp;
+use crate::proto::trunk::SpanIndex;
+
+/// Announcements in front of one response. More are sent before it, each by itself.
+const FRONT: usize = 8;
+
+/// What the restart has to do with a response.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Preface {
+    /// Nothing: an audit, or a refusal that may come before it (405, 501, 520).
+    None,
+    /// The response is about this endpoint: its outstanding restart goes in front.
+    Endpoint(EndpointIndex),
+    /// The response is about endpoints of these spans, the last one included: the outstanding restarts of any of them.
+    Spans(SpanIndex, SpanIndex),
+}
+
+impl Preface {
+    /// As one number of less than 56 bits.
+    pub fn pack(self) -> u64 {
+        match self {
+            Preface::None => 0,
+            Preface::Endpoint(endpoint) => u64::from(endpoint.0) << 2 | 1,
+            Preface::Spans(first, last) => u64::from(first.0) << 18 | u64::from(last.0) << 2 | 2,
+        }
+    }
+
+    pub fn unpack(number: u64) -> Preface {
+        match number & 3 {
+            1 => Preface::Endpoint(EndpointIndex((number >> 2) as u32)),
+            2 => Preface::Spans(SpanIndex((number >> 18) as u16), SpanIndex((number >> 2) as u16)),
+            _ => Preface::None,
+        }
+    }
+}
+
+/// The announcements in front of one response.
+pub(super) struct Front {
+    list: [u32; FRONT],
+    count: usize,
+}
+
+impl Front {
+    pub const NOTHING: Front = Front { list: [0; FRONT], count: 0 };
+
+    /// Their numbers.
+    pub fn numbers(&self) -> &[u32] {
+        self.list.get(..self.count).unwrap_or_default()
+    }
+
+    /// False: there is no room for one more.
+    fn push(&mut self, number: u32) -> bool {
+        let place = self.list.get_mut(self.count);
+        let fits = place.is_some();
+        place.into_iter().for_each(|place| *place = number);
+        self.count += usize::from(fits);
+        fits
+    }
+}
+
+impl Core {
+    /// What goes in front of a response with `code` to a command for `local`: the restarts of what it names, or of the endpoint that was
+    /// `chosen`, unless it is an audit or one of the refusals that may be seen before.
+    pub(super) fn preface(&self, verb: Option<Verb>, local: &[u8], chosen: Option<EndpointIndex>, code: u16) -> Preface {
+        if matches!(verb, Some(Verb::Auep | Verb::Aucx)) || mgcp::before_restart(code) {
+            return Preface::None;
+        }
+        if let Some(endpoint) = chosen.or_else(|| self.plan.topology.lookup(local)) {
+            return Preface::Endpoint(endpoint);
+        }
+        // A name that means nothing has nothing to announce.
+        let Ok(selection) = self.plan.topology.resolve(local, true) else { return Preface::None };
+        let (first, last) = selection.outer_spans();
+        Preface::Spans(first, last)
+    }
+
+    /// The same for a command that waited.
+    pub(super) fn preface_of<F: Frames, O: Outside>(
+        &self,
+        turn: &Turn<'_, F, O>,
+        job: &Job,
+        chosen: Option<EndpointIndex>,
+        code: u16,
+    ) -> Preface {
+        let datagram = turn.frames.read(job.received.message.frame);
+        let peeked = datagram.as_ref().map(|(datagram, _)| Peek::at(text(datagram, job.received.message)));
+        let local = if let Some(Peek::Command(line)) = &peeked { CommandLine::local(line) } else { &[] };
+        self.preface(Some(job.verb), local, chosen.or(job.endpoint), code)
+    }
+
+    /// Whether the agent must hear of a restart or a disconnect first that is not on its way yet.
+    pub(super) fn owes_announcement(&self, preface: Preface) -> bool {
+        let Preface::Endpoint(endpoint) = preface else { return false };
+        self.calls.endpoints.get(endpoint).is_some_and(|state| state.announcement == Told::Waiting && state.service.in_service)
+    }
+
+    /// The restarts that go in front of a response in its datagram. To an agent that takes one message a datagram they are sent by
+    /// themselves, now.
+    pub(super) fn front<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, way: Way, preface: Preface) -> Front {
+        let mut front = Front::NOTHING;
+        let manners = self.settings.manners(way.agent);
+        let (announcements, plan, calls, counters) = (&self.announcements, &self.plan, &self.calls, &self.counters);
+        let mut put = |number| {
+            if manners.piggyback && front.push(number) {
+                return;
+            }
+            if !turn.out.transmit(way.to, way.local, |buffer| announcements.write_alone(plan, number, buffer, manners).unwrap_or(0)) {
+                counters.add(Counter::TransmitFull);
+            }
+        };
+        match preface {
+            Preface::None => {}
+            Preface::Endpoint(endpoint) => match calls.endpoints.get(endpoint).map(|state| state.announcement) {
+                Some(Told::Outstanding(number)) => put(number),
+                Some(Told::Waiting | Told::Done) => {}
+                // Another core's, chosen for `$`.
+                None => announcements.about(plan, |named| named.contains(&plan.topology, endpoint)).for_each(put),
+            },
+            Preface::Spans(first, last) => announcements.about(plan, |named| named.meets(&plan.topology, (first, last))).for_each(put),
+        }
+        front
+    }
+}
