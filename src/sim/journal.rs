@@ -196,7 +196,11 @@ impl Journal {
             match reply.code {
                 None => {
                     let endpoint = reply.line.split([' ', '@']).nth(2).and_then(|name| self.plan.topology.lookup(name.as_bytes()));
-                    if let Some(endpoint) = endpoint.filter(|_| reply.line.starts_with("NTFY ") && !self.own.contains(&reply.id)) {
+                    let fresh = !self.own.contains(&reply.id);
+                    if let Some(endpoint) = endpoint.filter(|_| fresh && !reply.line.starts_with("RSIP ")) {
+                        self.told.says(at, endpoint, &replies[..place], reply);
+                    }
+                    if let Some(endpoint) = endpoint.filter(|_| fresh && reply.line.starts_with("NTFY ")) {
                         self.notified.sent(at, endpoint, &replies[..place], reply);
                     }
                     self.own_command(core, replies.len() > 1, reply);
@@ -204,7 +208,7 @@ impl Journal {
                 }
                 Some(0) => {}
                 Some(code) => {
-                    self.check_told(at, to, code, reply.id, &replies[..place]);
+                    self.check_told(core, at, to, code, reply, &replies[..place]);
                     self.response(to, code, reply);
                 }
             }
@@ -221,14 +225,27 @@ impl Journal {
         assert!(audit || !plain || code == 500, "{} before the restart, to {}", first.line, transaction.text);
     }
 
-    /// A final of a command for one endpoint, or a repeat of it, against what was said of its service.
-    fn check_told(&self, at: Time, to: SocketAddr, code: u16, id: u32, front: &[Reply]) {
-        let Some(transaction) = self.transactions.get(&(to.ip(), id)).filter(|_| code >= 200) else { return };
-        let audit = matches!(transaction.verb, None | Some(Verb::Auep | Verb::Aucx));
-        let endpoint = self.plan.topology.lookup(transaction.local.as_bytes()).filter(|_| !audit && code != 500);
-        if let Some(endpoint) = endpoint {
-            let executed = transaction.ended.is_none().then_some(transaction.received);
-            self.told.answered(at, endpoint, code, executed, front, &transaction.text);
+    /// A final against what was said of the service of its endpoint, also a repeat; for many endpoints the first success.
+    fn check_told(&self, core: CoreId, at: Time, to: SocketAddr, code: u16, reply: &Reply, front: &[Reply]) {
+        let Some(transaction) = self.transactions.get(&(to.ip(), reply.id)).filter(|_| code >= 200) else { return };
+        if matches!(transaction.verb, None | Some(Verb::Auep | Verb::Aucx)) || code == 500 {
+            return;
+        }
+        let (topology, text) = (&self.plan.topology, &transaction.text);
+        let executed = transaction.ended.is_none().then_some(transaction.received);
+        if let Some(endpoint) = topology.lookup(transaction.local.as_bytes()) {
+            return self.told.answered(at, endpoint, code, executed, front, text);
+        }
+        if executed.is_none() || code >= 400 {
+            return;
+        }
+        let chosen = reply.get("Z").and_then(|name| topology.lookup(name.split('@').next()?.as_bytes()));
+        let selection = match chosen {
+            Some(endpoint) => topology.selection_of(endpoint),
+            None => topology.resolve(transaction.local.as_bytes(), true).ok(),
+        };
+        if let Some(selection) = selection {
+            self.told.answered_for_many(at, core, selection, front, text);
         }
     }
 

@@ -2,7 +2,8 @@
 //!
 //! - An endpoint that was said to be out of service (forced) executes nothing that comes afterwards, until it is said to be back.
 //! - As long as a restart or a disconnect is not confirmed, it goes in front of every response of the endpoint but those to audits and
-//!   405, 501 and 520 (G-RST-03, G-RST-05, G-DIS-06, G-DIS-09).
+//!   405, 501 and 520 (G-RST-03, G-RST-05, G-DIS-06, G-DIS-09), also when the command was for many or the endpoint was chosen, and no
+//!   command of the endpoint's own leaves for the first time (4.4.4 rule 8).
 //! - Names are exact and the fewest: what is said at one time of endpoints with one agent, method and reason needs no fewer (G-RSI-08).
 //!
 //! Two things are no faults. A core that stood still for longer than a RestartInProgress waits for its owners answers as if it had not
@@ -28,6 +29,8 @@ struct Rsip {
     method: String,
     /// The event in which it was sent first.
     sent: u64,
+    /// And when.
+    at: Time,
 }
 
 /// Those that were sent at one time.
@@ -102,7 +105,7 @@ impl Told {
             let about = &mut self.about[endpoint.0 as usize];
             *about = About { last: Some(command.id), replaced: about.last.map(|id| (id, at)) };
         }
-        self.rsips.insert(command.id, Rsip { method: method.clone(), sent: event });
+        self.rsips.insert(command.id, Rsip { method: method.clone(), sent: event, at });
         self.check_bursts(at);
         let same = |burst: &&mut Burst| burst.to == to && burst.method == method && burst.reason == reason;
         let burst = match self.bursts.iter_mut().find(same) {
@@ -133,7 +136,7 @@ impl Told {
     pub fn answered(&self, at: Time, endpoint: EndpointIndex, code: u16, executed: Option<u64>, front: &[Reply], text: &str) {
         let About { last: Some(id), replaced } = self.about.get(endpoint.0 as usize).copied().unwrap_or_default() else { return };
         let Some(rsip) = self.rsips.get(&id) else { return };
-        if self.late.get(usize::from(self.plan.owner(endpoint).0)).is_some_and(|&until| at < until) {
+        if self.is_late(self.plan.owner(endpoint), at) {
             return;
         }
         match rsip.method.as_str() {
@@ -151,6 +154,45 @@ impl Told {
             }
             _ => {}
         }
+    }
+
+    /// The gateway sends the first success of a command for many endpoints, or for any of several, from `core`, behind these messages.
+    ///
+    /// # Panics
+    /// When the agent must hear something of one of them first.
+    pub fn answered_for_many(&self, at: Time, core: CoreId, selection: Selection, front: &[Reply], text: &str) {
+        if self.is_late(core, at) {
+            return;
+        }
+        for endpoint in each(&self.members(selection)) {
+            if let Some(id) = self.unconfirmed(at, endpoint, front) {
+                panic!("success without RSIP {id} in front, to {text}");
+            }
+        }
+    }
+
+    /// The gateway sends a command of `endpoint` for the first time, behind these messages of its datagram.
+    ///
+    /// # Panics
+    /// When the agent must hear something else first.
+    pub fn says(&self, at: Time, endpoint: EndpointIndex, front: &[Reply], command: &Reply) {
+        if let Some(id) = self.unconfirmed(at, endpoint, front) {
+            panic!("RSIP {id} is not confirmed: {}", command.line);
+        }
+    }
+
+    /// The restart or disconnect of `endpoint` that the agent may not have heard of, and its core knows of.
+    fn unconfirmed(&self, at: Time, endpoint: EndpointIndex, front: &[Reply]) -> Option<u32> {
+        let id = self.about.get(endpoint.0 as usize)?.last?;
+        let rsip = self.rsips.get(&id)?;
+        let goes_first = matches!(rsip.method.as_str(), "restart" | "disconnected") && !self.confirmed.contains(&id);
+        let is_known = !self.is_late(self.plan.owner(endpoint), at) && at > rsip.at + LEARNED_WITHIN;
+        let is_told = front.iter().any(|message| message.id == id);
+        (goes_first && is_known && !is_told).then_some(id)
+    }
+
+    fn is_late(&self, core: CoreId, at: Time) -> bool {
+        self.late.get(usize::from(core.0)).is_some_and(|&until| at < until)
     }
 
     fn members(&self, selection: Selection) -> EndpointSet {
@@ -256,6 +298,26 @@ mod tests {
         let before = script.rsip(6, 20, "*", "restart");
         script.rsip(7, 30, "ds/ds1-1/*", "disconnected");
         script.answer(250, &[before]);
+    }
+
+    #[test]
+    #[should_panic(expected = "RSIP 7 is not confirmed")]
+    fn a_notify_before_the_announcement_is_confirmed_is_caught() {
+        let mut script = Script::new();
+        script.rsip(7, 30, "ds/ds1-1/*", "disconnected");
+        let notify = Reply::all(b"NTFY 9 ds/ds1-1/4@tgw.example.net MGCP 1.0\r\nX: 1\r\nO: T/co1\r\n").remove(0);
+        let endpoint = script.told.plan.topology.lookup(b"ds/ds1-1/4").unwrap();
+        script.told.says(Time::from_millis(100), endpoint, &[], &notify);
+    }
+
+    #[test]
+    #[should_panic(expected = "without RSIP 7 in front")]
+    fn a_success_for_many_before_an_announcement_is_caught() {
+        let mut script = Script::new();
+        let other = script.rsip(6, 30, "ds/ds1-2/*", "disconnected");
+        script.rsip(7, 30, "ds/ds1-1/3", "disconnected");
+        let all = script.told.plan.topology.select_all();
+        script.told.answered_for_many(Time::from_millis(100), CoreId(0), all, &[other], "DLCX");
     }
 
     #[test]

@@ -26,7 +26,7 @@ use std::net::IpAddr;
 /// How long the answers to the last RestartInProgress are waited for at shutdown.
 const SHUTDOWN_WAIT: std::time::Duration = std::time::Duration::from_secs(3);
 /// RestartInProgress commands to one group that may be unanswered at a time.
-const OUTSTANDING: u16 = 32;
+pub(super) const OUTSTANDING: u16 = 32;
 /// What a core without room answers for its gateway: processing overload (RFC 3435 2.4).
 const BUSY: u16 = 409;
 /// Orders of the coordinator carried out per turn, which come from a slice of endpoints.

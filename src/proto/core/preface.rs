@@ -3,6 +3,7 @@
 
 use super::Core;
 use super::jobs::Job;
+use super::lead::OUTSTANDING;
 use super::outside::{Frames, Outside, Turn};
 use super::receive::text;
 use super::respond::Way;
@@ -13,8 +14,8 @@ use crate::proto::endpoint::Announcement as Told;
 use crate::proto::mgcp;
 use crate::proto::trunk::SpanIndex;
 
-/// Announcements in front of one response. More are sent before it, each by itself.
-const FRONT: usize = 8;
+/// Announcements in front of one response: as many as may be unanswered by one agent. More are sent before it, each by itself.
+const FRONT: usize = OUTSTANDING as usize;
 
 /// What the restart has to do with a response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
