@@ -4,12 +4,14 @@
 //! `## MS DT`: the packages of what follows. `[ans] words`: a dialogue for this item. Then its lines: `> R: .. | S: ..` a
 //! NotificationRequest (quarantine `loop` unless it says otherwise) that is done, `! 401 ..` one that is refused; `< ..` the events told
 //! since the last such line, and no other; `wait` so many milliseconds; `S ..` the signals of an audit, `ES ..` its event state, `line ..` what its
-//! machine waits for; `far on | off | silent | manual | hangs` the far end's hook or manners; `seize` with the usual digits, `nothing` or
+//! machine waits for; `locked n` how many channels the alarm of its span counts; `far on | off | wink | silent | no-answer | manual | hangs` the far end's hook or manners; `seize` with the usual digits, `nothing` or
 //! these, `digits`; `at in | out | ground` a trunk for calls in, out, a line with ground start; `refuse n` signals fail.
 
 use super::{LAYOUTS, MS, S, code, notified, setup};
 use std::collections::BTreeSet;
-use tollgate::proto::cas::{Direction, Signalling};
+use std::time::Duration;
+use tollgate::proto::base::EndpointIndex;
+use tollgate::proto::cas::{Direction, Signalling, State};
 use tollgate::proto::core::{Answer, Ask, StateFilter};
 use tollgate::proto::package::parameters::{Digits, MfDigit};
 use tollgate::proto::package::{ChannelKind, default_package};
@@ -17,6 +19,8 @@ use tollgate::proto::trunk::{Behaviour, CardOrder, DigitKind, FarOrder, Hook};
 use tollgate::sim::World;
 
 const TEXT: &str = include_str!("trunk_items.txt");
+/// Of states of lines instead of items: each is reached, and ends by itself.
+const GUARDS: &str = include_str!("trunk_guards.txt");
 
 /// One dialogue.
 struct Dialogue {
@@ -27,10 +31,10 @@ struct Dialogue {
 }
 
 /// Those of a package.
-fn dialogues(package: &str) -> Vec<Dialogue> {
+fn dialogues(text: &str, package: &str) -> Vec<Dialogue> {
     let mut list: Vec<Dialogue> = Vec::new();
     let mut here = false;
-    for line in TEXT.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("# ")) {
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("# ")) {
         if let Some(packages) = line.strip_prefix("## ") {
             here = packages.split(' ').any(|name| name == package);
         } else if let Some((item, title)) = line.strip_prefix('[').and_then(|line| line.split_once(']')).filter(|_| here) {
@@ -90,7 +94,7 @@ impl Trunk<'_> {
     }
 
     fn far(&mut self, order: FarOrder) {
-        let endpoint = self.w.plan.topology.lookup(self.name.as_bytes()).unwrap();
+        let endpoint = self.endpoint();
         let core = self.w.plan.owner(endpoint);
         self.w.ask_core(core, Ask::Card(CardOrder::Far(endpoint, order)));
     }
@@ -119,8 +123,20 @@ impl Trunk<'_> {
         (how, digits)
     }
 
+    fn endpoint(&self) -> EndpointIndex {
+        self.w.plan.topology.lookup(self.name.as_bytes()).unwrap()
+    }
+
+    /// Channels that `show alarms` says are locked out: none, or some of this span.
+    fn lockouts(&mut self) -> u32 {
+        let span = self.w.plan.topology.span_of(self.endpoint()).unwrap();
+        let Answer::Facilities(view) = self.w.ask_core(self.w.plan.lead(), Ask::Facilities) else { panic!("the lead core knows") };
+        assert!(view.lockouts.iter().all(|lockout| lockout.span == span && lockout.endpoints == 24), "{:?}", view.lockouts);
+        view.lockouts.iter().map(|lockout| lockout.locked).sum()
+    }
+
     fn line(&mut self) -> &'static str {
-        let endpoint = self.w.plan.topology.lookup(self.name.as_bytes()).unwrap();
+        let endpoint = self.endpoint();
         let one = self.w.plan.topology.selection_of(endpoint).unwrap();
         let Answer::Endpoints(views) = self.w.ask_core(self.w.plan.owner(endpoint), Ask::Endpoints(one, StateFilter::All)) else {
             return "";
@@ -143,6 +159,7 @@ impl Trunk<'_> {
             }
             "S" | "ES" => (rest.to_owned(), super::audit(self.w, self.name, verb)),
             "line" => (rest.to_owned(), self.line().to_owned()),
+            "locked" => (rest.to_owned(), self.lockouts().to_string()),
             _ => {
                 self.act(verb, rest);
                 return None;
@@ -158,6 +175,8 @@ impl Trunk<'_> {
             ("far", "off") => self.far(FarOrder::Show(Hook::Off)),
             ("far", "silent") => self.far(FarOrder::Behave(Behaviour::Silent)),
             ("far", "manual") => self.far(FarOrder::Behave(Behaviour::Manual)),
+            ("far", "no-answer") => self.far(FarOrder::Behave(Behaviour::NoAnswer)),
+            ("far", "wink") => self.far(FarOrder::Wink),
             ("far", "hangs") => self.far(FarOrder::Behave(Behaviour::Hangs)),
             ("seize", words) => {
                 let (how, digits) = self.digits(words);
@@ -175,25 +194,30 @@ impl Trunk<'_> {
     }
 }
 
+/// Spans of a kind: for both ways, for calls in, and out (for lines: with ground start).
+fn world(place: usize, kind: ChannelKind, sending: Option<Duration>) -> World {
+    World::new(setup(LAYOUTS[place % 3], 1), |plan, _| {
+        plan.times.sending = sending.unwrap_or(plan.times.sending);
+        let base = Signalling { kind, wink_start: kind != ChannelKind::PbxFxs, ..Signalling::default() };
+        for (place, span) in plan.spans.iter_mut().enumerate() {
+            let direction = match (kind, place) {
+                (ChannelKind::PbxFxs, _) => Direction::Both,
+                (ChannelKind::Operator, _) | (_, 2) => Direction::Outgoing,
+                (_, 1) => Direction::Incoming,
+                _ => Direction::Both,
+            };
+            span.signalling = Signalling { direction, ground_start: kind == ChannelKind::PbxFxs && place == 2, ..base };
+        }
+    })
+}
+
 /// Runs the dialogues of a package, in one layout or another; every item of it that is shown nowhere else must have one.
 fn run(package: &str) {
     let kind = kind(package);
-    let all = dialogues(package);
+    let all = dialogues(TEXT, package);
     let mut wrong = Vec::new();
     for (place, Dialogue { package, item, title, lines }) in all.iter().enumerate() {
-        let spans = |plan: &mut tollgate::proto::plan::Plan, _: &mut tollgate::proto::plan::Settings| {
-            let base = Signalling { kind, wink_start: kind != ChannelKind::PbxFxs, ..Signalling::default() };
-            for (place, span) in plan.spans.iter_mut().enumerate() {
-                let direction = match (kind, place) {
-                    (ChannelKind::PbxFxs, _) => Direction::Both,
-                    (ChannelKind::Operator, _) | (_, 2) => Direction::Outgoing,
-                    (_, 1) => Direction::Incoming,
-                    _ => Direction::Both,
-                };
-                span.signalling = Signalling { direction, ground_start: kind == ChannelKind::PbxFxs && place == 2, ..base };
-            }
-        };
-        let mut w = World::new(setup(LAYOUTS[place % 3], 1), spans);
+        let mut w = world(place, kind, None);
         let mut trunk = Trunk { w: &mut w, kind, name: "ds/ds1-1/1", requests: 0 };
         if let Some(found) = lines.iter().find_map(|line| trunk.step(line)) {
             wrong.push(format!("{package}/{item}, {title}: {found}"));
@@ -208,6 +232,53 @@ fn run(package: &str) {
     let elsewhere = ["inf", "swk", "hd", "hf", "hu", "orbk", "rbz", "ans"];
     let missing: Vec<String> = names.filter(|name| !shown.contains(name.as_str()) && !elsewhere.contains(&name.as_str())).collect();
     assert!(missing.is_empty(), "{package}: no dialogue for {missing:?}");
+}
+
+/// Whether a state may last for ever: no call, one that is up, or somebody who holds the line on purpose or by a fault.
+fn rests(state: State) -> bool {
+    use State::{Answered, Blocked, Blocking, Idle, Lockout, OffHook, Out, Talking};
+    matches!(state, Idle | Answered | Talking | Lockout | Blocking | Blocked | OffHook | Out)
+}
+
+/// A5 to A11, C5, C15, E2, E5, RFC 3064 4.1: no channel stays stuck. Whatever a channel waits for has an end; what it waits for is what `show` says, `free`
+/// ends it at once, and a far end that holds the line after all is an alarm for as long as it does.
+#[test]
+fn every_transient_state_has_a_guard_a_name_and_a_way_out() {
+    let mut wrong = Vec::new();
+    let mut shown = BTreeSet::new();
+    for package in ["MS", "DT", "MD", "MO", "BL"] {
+        for (place, Dialogue { item, title, lines, .. }) in dialogues(GUARDS, package).iter().enumerate() {
+            let sending = (item == "sends-digits").then(|| MS * 300);
+            let reached = lines.iter().position(|line| *line == format!("line {item}")).expect("the state is shown");
+            // To its end by itself.
+            let mut w = world(place, kind(package), sending);
+            let mut trunk = Trunk { w: &mut w, kind: kind(package), name: "ds/ds1-1/1", requests: 0 };
+            if let Some(found) = lines.iter().find_map(|line| trunk.step(line)) {
+                wrong.push(format!("{package}, {item}, {title}: {found}"));
+            }
+            w.run_for(3 * S);
+            w.check_quiet();
+            // And by an operator.
+            let mut w = world(place + 1, kind(package), sending);
+            let mut trunk = Trunk { w: &mut w, kind: kind(package), name: "ds/ds1-1/1", requests: 0 };
+            let found = lines[..=reached].iter().find_map(|line| trunk.step(line));
+            let endpoint = trunk.endpoint();
+            trunk.w.free(endpoint);
+            trunk.act("far", "manual");
+            trunk.act("far", "on");
+            trunk.act("wait", "1500");
+            if found.is_some() || trunk.line() != "idle" || trunk.lockouts() != 0 {
+                wrong.push(format!("{package}, {item}, {title}, freed: {found:?}, {}", trunk.line()));
+            }
+            w.run_for(3 * S);
+            w.check_quiet();
+            shown.insert(item.clone());
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    let missing: Vec<&str> = State::ALL.iter().filter(|&&state| !rests(state)).map(|state| state.name()).collect();
+    let missing: Vec<&&str> = missing.iter().filter(|name| !shown.contains(**name)).collect();
+    assert!(missing.is_empty(), "no dialogue ends {missing:?}");
 }
 
 /// MS.01 to MS.13.

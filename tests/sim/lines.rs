@@ -65,6 +65,8 @@ fn a_call_comes_in_and_ends_with_its_span_or_by_the_operator() {
         // The far end is off-hook still when the span is back: no call, and none can be made.
         w.order_cards(alarm(false));
         w.run_for(S);
+        assert_eq!(line(&mut w, e), "releases");
+        w.run_for(31 * S);
         assert_eq!(line(&mut w, e), "lockout");
         far(&mut w, e, FarOrder::Show(Hook::On));
         w.run_for(S);

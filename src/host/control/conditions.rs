@@ -7,7 +7,7 @@ use super::view::AlarmRow;
 use crate::config;
 use crate::proto::base::{AgentId, Time};
 use crate::proto::cac::{Amount, ScopeId};
-use crate::proto::core::{FacilitiesView, HeldView};
+use crate::proto::core::{FacilitiesView, HeldView, LockoutView};
 use crate::proto::plan::AgentSettings;
 use crate::proto::restart::{Alarm, AnnouncementState, Severity};
 use crate::proto::trunk::{Facility, T3Index};
@@ -137,6 +137,7 @@ impl Gateway {
             list.push(Condition { since: view.draining_since, ..draining });
         }
         list.extend(self.held(&view.held));
+        list.extend(view.lockouts.iter().map(|lockout| self.locked_out(lockout)));
         list.extend(view.warnings.iter().filter_map(|&(scope, amount)| self.nearly_full(scope, amount)));
         list
     }
@@ -205,6 +206,15 @@ impl Gateway {
             Condition { since, ..Condition::new(facility_name(topology, Facility::Span(span)), "blocked", Severity::Minor, what) }
         });
         all.chain(single).map(|condition| condition.over("given back by an operator")).collect()
+    }
+
+    /// Far ends hold lines off-hook though their calls are over.
+    fn locked_out(&self, lockout: &LockoutView) -> Condition {
+        let LockoutView { span, locked, endpoints, since } = *lockout;
+        let severity = if locked == endpoints { Severity::Major } else { Severity::Minor };
+        let what = format!("{locked} of {endpoints} endpoints are locked out: the far end stays off-hook after its call");
+        let name = facility_name(&self.cores.plan.topology, Facility::Span(span));
+        Condition::new(name, "locked-out", severity, what).over("every far end is on-hook again").since(since)
     }
 
     /// An agent, with the port a command named for it.

@@ -238,7 +238,7 @@ impl Row for SpanRow {
 pub struct AlarmRow {
     /// A facility, a name of endpoints, an agent, `core 2`, or `gateway`.
     pub name: String,
-    /// `failure`, `agent-silent`, `unresolved`, `restart-refused`, `draining`, `blocked` or `core-silent`.
+    /// `failure`, `agent-silent`, `unresolved`, `restart-refused`, `draining`, `blocked`, `locked-out` or `core-silent`.
     pub kind: String,
     /// `critical`, `major` or `minor`.
     pub severity: String,

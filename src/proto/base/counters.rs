@@ -199,6 +199,12 @@ counters! {
     OwnFull = "own_full",
     /// Connections deleted because nothing came from their far ends for `cards.cesopsn.media_timeout`.
     MediaTimedOut = "media_timed_out",
+    /// Calls out lost on channels that signal: the far end had seized the trunk too (`rel(44)`).
+    TrunkGlare = "trunk_glare",
+    /// Calls lost on channels that signal: a wink, digits, an answer or the agent did not come in time (`rel(111)`).
+    TrunkFaults = "trunk_faults",
+    /// Times a channel that signals was locked out: the far end stayed off-hook when its call was over (`cas.guard`).
+    TrunkLockouts = "trunk_lockouts",
     /// Reports that a command of ours could not be delivered; its next copy goes to another address, if there is one.
     UnreachableBelieved = "unreachable_believed",
     /// Reports that something could not be delivered which is no outstanding command of ours; ignored.

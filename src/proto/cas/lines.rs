@@ -2,7 +2,7 @@
 
 use super::continuity::Continuity;
 use super::pbx::Pbx;
-use super::trunk::Trunk;
+use super::trunk::{NO_CIRCUIT, PROTOCOL, Trunk};
 use super::{Fault, Order, Output, Outputs, Signalling, State, Times};
 use crate::proto::base::{EndpointIndex, Time};
 use crate::proto::codec::mgcp::ParameterList;
@@ -12,7 +12,7 @@ use crate::proto::timer::TimerWheel;
 use crate::proto::trunk::CircuitView;
 use crate::proto::trunk::{
     Answer, Card, CardFault, CardOrder, DigitKind, EventText, Facility, Hook, Indication, LineInput, LineOrder, Media, MediaAddress,
-    MediaReport, Seizer, Sounds,
+    MediaReport, Seizer, Sounds, Trouble,
 };
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -74,7 +74,12 @@ impl Lines {
         let Lines { card, lines, wheel, times, queue, .. } = self;
         let line = lines.get_mut(place)?;
         let (endpoint, signalling) = (line.endpoint, line.signalling);
+        let before = line.machine.state() == State::Lockout;
         let result = act(&mut line.machine, times, &mut |output| carry_out(card.as_mut(), queue, now, (endpoint, signalling), output));
+        let locked_out = line.machine.state() == State::Lockout;
+        if locked_out != before {
+            queue.push_back(Indication::Trouble { endpoint, trouble: Trouble::Lockout(locked_out) });
+        }
         match line.machine.deadline() {
             Time::NEVER => {
                 wheel.cancel(place as u32, 0);
@@ -151,6 +156,12 @@ fn carry_out(
                 // The old name of it, for agents that ask for that (T.01, CAS-19).
                 push(PackageId::T, "as", EventText::NONE);
             }
+            let trouble = match (name, parameters.as_bytes()) {
+                ("rel", NO_CIRCUIT) => Some(Trouble::Glare),
+                ("rel", PROTOCOL) => Some(Trouble::Fault),
+                _ => None,
+            };
+            queue.extend(trouble.map(|trouble| Indication::Trouble { endpoint, trouble }));
         }
         Output::Ended { signal, failed } => {
             if let Some(signal) = find_item(signalling.package(), signal.as_bytes()) {
@@ -307,7 +318,7 @@ impl Card for Lines {
             let order = order?;
             let done = self.run(now, place, |machine, times, out| match machine {
                 Machine::Trunk(trunk) => trunk.handle_order(now, &order, times, out),
-                Machine::Pbx(pbx) => pbx.handle_order(&order, out),
+                Machine::Pbx(pbx) => pbx.handle_order(now, &order, times, out),
             });
             return Ok(done.unwrap_or(Err(Fault::State))?);
         }
@@ -361,8 +372,8 @@ impl Card for Lines {
     fn reset_line(&mut self, now: Time, endpoint: EndpointIndex, in_service: bool) {
         self.continuity.forget(endpoint);
         if let Some(place) = self.place(endpoint) {
-            self.run(now, place, |machine, _, out| match machine {
-                Machine::Trunk(trunk) => trunk.reset(in_service, out),
+            self.run(now, place, |machine, times, out| match machine {
+                Machine::Trunk(trunk) => trunk.reset(now, in_service, times, out),
                 Machine::Pbx(pbx) => pbx.reset(in_service, out),
             });
         }

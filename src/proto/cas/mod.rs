@@ -6,8 +6,9 @@
 //! of the core's card and is a card itself, so the machine of events knows nothing of hooks. It has no table of requests: which event is
 //! notified, and what stops a signal, is decided there.
 //!
-//! Invariants: every state that waits for the far end or for the agent has a timer, but for calls that are up and for a far end that
-//! holds the line off-hook ([`State::Lockout`]); a machine sends digits only while it shows off-hook.
+//! Invariants: every state that waits for the far end or for the agent has a timer, but for calls that are up (on hold too while an
+//! operator keeps them) and for a far end that holds the line off-hook ([`State::Lockout`], an alarm); a line of a PBX rings as long as
+//! its signal lasts. A machine sends digits only while it shows off-hook.
 
 mod continuity;
 pub mod exercise;
@@ -193,7 +194,7 @@ states! {
     OnHold = "on-hold",
     /// We told the agent of a release; it is to complete it (C10).
     AwaitRelease = "awaits-release",
-    /// We are on-hook, the far end is not yet (A21).
+    /// We are on-hook, the far end is not yet (A21); or we were set back while it was off-hook.
     Releasing = "releases",
     /// The far end stayed off-hook though the call is over: no call can be made until it goes on-hook.
     Lockout = "lockout",

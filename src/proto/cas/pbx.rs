@@ -10,12 +10,14 @@ pub(super) struct Pbx {
     signalling: Signalling,
     state: State,
     sees: Debounced,
+    /// When a PBX that was told to release has had time for that.
+    guard: Time,
 }
 
 impl Pbx {
     /// A line that is on-hook.
     pub fn new(signalling: Signalling) -> Pbx {
-        Pbx { signalling, state: State::Idle, sees: Debounced::ON }
+        Pbx { signalling, state: State::Idle, sees: Debounced::ON, guard: Time::NEVER }
     }
 
     /// What it waits for.
@@ -44,14 +46,22 @@ impl Pbx {
 
     /// When to call [`Pbx::handle_time`].
     pub fn deadline(&self) -> Time {
-        self.sees.due
+        self.sees.due.min(self.guard)
     }
 
     /// Lets time pass.
     pub fn handle_time(&mut self, now: Time, out: Outputs<'_>) {
-        if !self.sees.settle(now) || self.state == State::Out {
-            return;
+        if self.sees.settle(now) && self.state != State::Out {
+            self.hook_changed(out);
         }
+        if self.guard <= now {
+            self.guard = Time::NEVER;
+            self.state = State::Lockout;
+        }
+    }
+
+    fn hook_changed(&mut self, out: Outputs<'_>) {
+        self.guard = Time::NEVER;
         match self.sees.hook {
             Hook::Off => {
                 // Ring trip, or the ground on the tip that a ground-start line waits for.
@@ -96,7 +106,7 @@ impl Pbx {
     }
 
     /// Carries `order` out, if [`Pbx::check`] allows it.
-    pub fn handle_order(&mut self, order: &Order, out: Outputs<'_>) -> Result<(), Fault> {
+    pub fn handle_order(&mut self, now: Time, order: &Order, times: &Times, out: Outputs<'_>) -> Result<(), Fault> {
         self.check(order)?;
         match order {
             Order::Ring => {
@@ -104,8 +114,14 @@ impl Pbx {
                 out(Output::Show(LineState::Ringing));
             }
             // A loop-start line has no way to tell the PBX (E5).
-            _ if self.signalling.ground_start => out(Output::Show(LineState::OnHook)),
-            _ => {}
+            _ if !self.signalling.ground_start => {}
+            _ => {
+                out(Output::Show(LineState::OnHook));
+                if self.state == State::OffHook {
+                    out(Output::Listen(false));
+                    (self.state, self.guard) = (State::Releasing, now + times.guard);
+                }
+            }
         }
         Ok(())
     }
@@ -118,15 +134,18 @@ impl Pbx {
         }
     }
 
-    /// Everything on-hook at our end, no report (`free`, out of service).
+    /// Everything on-hook at our end, no report (`free`, out of service). A PBX that holds the line does so still.
     pub fn reset(&mut self, in_service: bool, out: Outputs<'_>) {
         out(Output::Show(LineState::OnHook));
         out(Output::Listen(false));
+        let releases = matches!(self.state, State::Releasing | State::Lockout);
         self.sees = Debounced { hook: self.sees.raw, due: Time::NEVER, ..self.sees };
         self.state = match (in_service, self.sees.raw) {
             (false, _) => State::Out,
             (true, Hook::On) => State::Idle,
+            (true, Hook::Off) if releases => return,
             (true, Hook::Off) => State::OffHook,
         };
+        self.guard = Time::NEVER;
     }
 }

@@ -12,8 +12,8 @@ const STRINGS: usize = 3;
 
 /// Causes of `rel` (RFC 3064 table 12).
 const NORMAL: &[u8] = b"0";
-const NO_CIRCUIT: &[u8] = b"44";
-const PROTOCOL: &[u8] = b"111";
+pub(super) const NO_CIRCUIT: &[u8] = b"44";
+pub(super) const PROTOCOL: &[u8] = b"111";
 
 /// One trunk. See the page of [`super`].
 #[derive(Clone, Debug)]
@@ -32,6 +32,8 @@ pub(super) struct Trunk {
     incoming: bool,
     /// The strings to send, those sent already left out, and what the first waits for.
     strings: [Digits; STRINGS],
+    /// When the first digit was begun; [`Time::NEVER`] before.
+    began: Time,
     /// Whether a wink asks for the second string.
     tandem: bool,
     /// The signal whose work is going on.
@@ -52,6 +54,7 @@ impl Trunk {
             pulse: Time::NEVER,
             incoming: false,
             strings: [Digits::NONE; STRINGS],
+            began: Time::NEVER,
             tandem: false,
             work: None,
             heard: Digits::NONE,
@@ -77,7 +80,11 @@ impl Trunk {
     pub fn holds(&self, event: &str) -> bool {
         match event {
             "rlc" => self.state == State::Idle,
-            "bl" | "rbz" => matches!(self.state, State::Blocking | State::Blocked),
+            // On a trunk for calls out a far end that holds the line is that, whatever it held it for at first.
+            "bl" | "rbz" => match self.state {
+                State::Lockout => self.signalling.direction == Direction::Outgoing,
+                state => matches!(state, State::Blocking | State::Blocked),
+            },
             "sup" => !matches!(self.state, State::Idle | State::Blocking | State::Blocked | State::Lockout | State::Out),
             _ => false,
         }
@@ -266,7 +273,9 @@ impl Trunk {
             Order::Suspend => {
                 self.show(Hook::On, out);
                 self.pulse = Time::NEVER;
-                self.enter(State::OnHold, now + times.answer);
+                // An operator keeps the call as long as it wants (MO.07).
+                let operator = self.signalling.kind == ChannelKind::Operator;
+                self.enter(State::OnHold, if operator { Time::NEVER } else { now + times.answer });
             }
             Order::Resume => {
                 self.show(Hook::Off, out);
@@ -298,6 +307,7 @@ impl Trunk {
     fn set_up(&mut self, now: Time, setup: &Setup, times: &Times, out: Outputs<'_>) {
         self.incoming = false;
         self.work = Some("sup");
+        self.began = Time::NEVER;
         self.tandem = setup.tandem == Some(true) && !setup.country.is_empty();
         let strings = match self.signalling.kind {
             ChannelKind::Operator => [setup.address, setup.identity, Digits::NONE],
@@ -315,6 +325,7 @@ impl Trunk {
     }
 
     fn send(&mut self, now: Time, times: &Times, out: Outputs<'_>) {
+        self.began = self.began.min(now);
         self.enter(State::Sending, now + times.sending);
         if let Some(digits) = self.strings.first() {
             out(Output::Send(*digits));
@@ -365,19 +376,21 @@ impl Trunk {
         }
     }
 
-    /// Ends the call as far as it is in hand: everything on-hook, no report (`free`, out of service).
-    pub fn reset(&mut self, in_service: bool, out: Outputs<'_>) {
+    /// Ends the call as far as it is in hand: everything on-hook, no report (`free`, out of service). A far end that is off-hook has the
+    /// usual time to see that the call is over; one that holds the line already does so still.
+    pub fn reset(&mut self, now: Time, in_service: bool, times: &Times, out: Outputs<'_>) {
         out(Output::StopSending);
         out(Output::Listen(false));
         let signalling = self.signalling;
-        let sees = self.sees;
+        let (before, sees) = (self.state, self.sees);
         *self = Trunk { sees: Debounced { hook: sees.raw, due: Time::NEVER, ..sees }, ..Trunk::new(signalling) };
         out(Output::Show(LineState::OnHook));
-        self.state = match (in_service, sees.raw) {
-            (false, _) => State::Out,
-            (true, Hook::On) => State::Idle,
-            (true, Hook::Off) => State::Lockout,
-        };
+        match (in_service, sees.raw, before) {
+            (false, ..) => self.enter(State::Out, Time::NEVER),
+            (true, Hook::On, _) => self.enter(State::Idle, Time::NEVER),
+            (true, Hook::Off, State::Lockout | State::Blocked) => self.enter(before, Time::NEVER),
+            (true, Hook::Off, _) => self.enter(State::Releasing, now + times.guard),
+        }
     }
 
     fn far_off_hook(&mut self, now: Time, times: &Times, out: Outputs<'_>) {
@@ -397,8 +410,11 @@ impl Trunk {
                 }
             }
             State::DigitDelay if self.signalling.wink_start => {}
-            State::AwaitWink | State::DigitDelay if self.signalling.yields => self.yield_line(now, times, out),
-            State::AwaitWink | State::DigitDelay => self.enter(State::Glare, now + times.glare),
+            State::AwaitWink | State::DigitDelay => self.collide(now, times, out),
+            // Where no wink comes, what began before the first digit is no answer to it.
+            State::Sending | State::AwaitAnswer if !self.signalling.wink_start && self.sees.since < self.began => {
+                self.collide(now, times, out);
+            }
             State::AwaitNextWink => self.fail(now, PROTOCOL, times, out),
             State::AwaitOffHook => {
                 event(out, "ans");
@@ -418,6 +434,19 @@ impl Trunk {
         event(out, "ans");
     }
 
+    /// Both ends have seized the trunk (RFC 3064 4.1, table 12).
+    fn collide(&mut self, now: Time, times: &Times, out: Outputs<'_>) {
+        if self.state == State::Sending {
+            out(Output::StopSending);
+        }
+        match self.state {
+            _ if self.signalling.yields => self.yield_line(now, times, out),
+            // All digits went nowhere, and the agent was told that they are sent.
+            State::AwaitAnswer => self.fail(now, NO_CIRCUIT, times, out),
+            _ => self.enter(State::Glare, now + times.glare),
+        }
+    }
+
     /// A10: the far end's call wins. It sees us go on-hook and sends its digits, so there is no wink any more.
     fn yield_line(&mut self, now: Time, times: &Times, out: Outputs<'_>) {
         self.show(Hook::On, out);
@@ -432,7 +461,10 @@ impl Trunk {
 
     fn far_on_hook(&mut self, now: Time, times: &Times, out: Outputs<'_>) {
         match self.state {
-            State::Glare => self.enter(State::DigitDelay, now + times.digit_delay),
+            State::Glare => {
+                self.began = Time::NEVER;
+                self.enter(State::DigitDelay, now + times.digit_delay);
+            }
             State::GlareHold => {
                 self.show(Hook::On, out);
                 event(out, "rlc");

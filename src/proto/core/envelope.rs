@@ -250,6 +250,13 @@ pub enum Envelope {
         /// Which.
         range: EndpointRange,
     },
+    /// To the lead core: the far ends of these endpoints hold their lines off-hook though their calls are over, or no more.
+    Lockout {
+        /// Which.
+        range: EndpointRange,
+        /// Whether they do.
+        on: bool,
+    },
     /// To the lead core: connections were lost because endpoints went out of service.
     Lost {
         /// The span of the endpoints.

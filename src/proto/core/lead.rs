@@ -5,12 +5,13 @@
 //! they were first named.
 
 use super::announce::{Announcement, Stage};
-use super::lead_view::{LossView, ShutdownView};
+use super::lead_view::{LockoutView, LossView, ShutdownView};
 use super::missed::Missed;
 use super::outside::{Frames, Outside, Turn};
 use super::own::Purpose;
 use super::settle::{Ordered, Settling, Verdict};
 use super::{Core, Envelope};
+use crate::proto::aggregate::EndpointSet;
 use crate::proto::base::{AgentId, CoreId, Counter, EndpointIndex, EndpointRange, Rng, Time, TransactionId};
 use crate::proto::codec::mgcp::NotifiedEntity;
 use crate::proto::endpoint::Service;
@@ -62,6 +63,9 @@ pub(super) struct Lead {
     pub(super) missed: Missed,
     /// Calls lost since operators asked last, by span and reason.
     losses: BTreeMap<(SpanIndex, u16), u32>,
+    /// Endpoints whose far end holds the line after its call, and since when a span has some of them.
+    lockouts: EndpointSet,
+    lockouts_since: BTreeMap<SpanIndex, Time>,
     shutdown_complete: bool,
 }
 
@@ -95,6 +99,8 @@ impl Lead {
             settling: Settling::new(plan),
             missed: Missed::new(plan),
             losses: BTreeMap::new(),
+            lockouts: EndpointSet::new(plan.topology.len()),
+            lockouts_since: BTreeMap::new(),
             shutdown_complete: false,
         };
         lead.tell_forms(settings, now);
@@ -108,6 +114,19 @@ impl Lead {
 
     pub fn deadline(&self) -> Time {
         self.coordinator.deadline().min(self.settling.deadline())
+    }
+
+    /// How many of these endpoints are locked out.
+    fn lockouts_on(&self, range: EndpointRange) -> u32 {
+        range.iter().filter(|&endpoint| self.lockouts.contains(endpoint)).count() as u32
+    }
+
+    /// The spans with endpoints that are locked out.
+    pub fn lockouts<'a>(&'a self, plan: &'a Plan) -> impl Iterator<Item = LockoutView> + 'a {
+        self.lockouts_since.iter().map(|(&span, &since)| {
+            let range = plan.topology.endpoints_of(Facility::Span(span));
+            LockoutView { span, locked: self.lockouts_on(range), endpoints: range.count, since }
+        })
     }
 
     pub fn coordinator(&self) -> &Coordinator {
@@ -499,6 +518,26 @@ impl Core {
     pub(super) fn lead_lost(&mut self, span: SpanIndex, count: u32, reason: u16) {
         if let Some(lead) = &mut self.lead {
             *lead.losses.entry((span, reason)).or_default() += count;
+        }
+    }
+
+    /// Far ends hold these lines off-hook though their calls are over, or do so no more.
+    pub(super) fn lead_lockout(&mut self, now: Time, range: EndpointRange, on: bool) {
+        let topology = &self.plan.topology;
+        let Some(lead) = &mut self.lead else { return };
+        if on {
+            lead.lockouts.insert_range(range);
+        } else {
+            lead.lockouts.remove_range(range);
+        }
+        let mut spans: Vec<SpanIndex> = range.iter().filter_map(|endpoint| topology.span_of(endpoint)).collect();
+        spans.dedup();
+        for span in spans {
+            if lead.lockouts_on(topology.endpoints_of(Facility::Span(span))) == 0 {
+                lead.lockouts_since.remove(&span);
+            } else {
+                lead.lockouts_since.entry(span).or_insert(now);
+            }
         }
     }
 

@@ -20,6 +20,8 @@ pub struct FacilitiesView {
     pub announcements: Vec<(restart::AnnouncementView, AgentId, u16)>,
     /// Spans with endpoints an operator has taken out of service.
     pub held: Vec<HeldView>,
+    /// Spans with endpoints whose far end holds the line off-hook after its call.
+    pub lockouts: Vec<LockoutView>,
     /// Agents (and ports) that did not answer a command of ours within T-MAX and have answered no RestartInProgress since; since when.
     pub unanswering: Vec<(AgentId, u16, Time)>,
     /// Whether the gateway takes no new calls.
@@ -50,6 +52,19 @@ pub struct ShutdownView {
     pub complete: bool,
     /// Agents (and ports) that have not confirmed what they were told last.
     pub untold: Vec<(AgentId, u16)>,
+}
+
+/// A span with channels that no call can be made on, because their far ends hold the line off-hook after a call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LockoutView {
+    /// Which.
+    pub span: SpanIndex,
+    /// How many of its endpoints.
+    pub locked: u32,
+    /// All its endpoints.
+    pub endpoints: u32,
+    /// Since when there are some of them.
+    pub since: Time,
 }
 
 /// A span an operator holds out of service, or some of it.
@@ -125,6 +140,7 @@ impl Core {
         }
         view.facilities = topology.facilities().map(|facility| (facility, coordinator.line_status(facility))).collect();
         view.alarms = coordinator.alarms().collect();
+        view.lockouts = lead.lockouts(&self.plan).collect();
         view.unanswering = lead.unanswering();
         view.draining = self.draining;
         view.draining_since = coordinator.leaving_since();

@@ -49,7 +49,7 @@ pub use announce::Announcement;
 pub use envelope::{Envelope, JobId, Message, SINGLE};
 pub use in_hand::SHARERS;
 pub use lead::Administration;
-pub use lead_view::{FacilitiesView, HeldView, LossView, ShutdownView};
+pub use lead_view::{FacilitiesView, HeldView, LockoutView, LossView, ShutdownView};
 pub use missed::Missed;
 pub use operator::{Answer, Ask, ConnectionView, CoreView, EndpointView, PeerView, Request, SpanView, StateFilter, TransactionsView};
 pub use outside::{Frames, Handled, Origin, Outside, Turn, Work};
@@ -459,6 +459,7 @@ impl Core {
             Envelope::Entity { range, agent, port } => self.lead_entity(turn, range, agent, port),
             Envelope::Calls { count } => self.lead_calls(turn, from, count),
             Envelope::Idle { range } => self.lead_idle(turn, range),
+            Envelope::Lockout { range, on } => self.lead_lockout(turn.now, range, on),
             Envelope::Lost { span, count, reason } => self.lead_lost(span, count, reason),
             Envelope::Defect { facility, defect, on, at_once } => self.lead_defect(turn, facility, defect, on, at_once),
             Envelope::Violations { facility, violations } => self.lead_violations(turn, facility, violations),

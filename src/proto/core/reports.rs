@@ -8,9 +8,10 @@ use super::envelope::Envelope;
 use super::outside::{Frames, Outside, Turn};
 use super::{Core, UNSENT_RETRY};
 use crate::proto::aggregate::EndpointSet;
-use crate::proto::base::{AgentId, EndpointIndex, EndpointRange};
+use crate::proto::base::{AgentId, Counter, EndpointIndex, EndpointRange};
+use crate::proto::cas::State;
 use crate::proto::endpoint::{EntityId, RestartMethod};
-use crate::proto::trunk::{Defect, Facility, SpanIndex, Violations};
+use crate::proto::trunk::{Defect, Facility, SpanIndex, Trouble, Violations};
 use std::collections::BTreeMap;
 
 /// What is to be reported.
@@ -21,6 +22,8 @@ pub(super) struct Reports {
     unanswered: EndpointSet,
     /// Endpoints whose notified entity changed.
     entities: EndpointSet,
+    /// Endpoints that were locked out, or are so no more.
+    lockouts: EndpointSet,
     /// Connections lost, by span and reason.
     lost: BTreeMap<(SpanIndex, u16), u32>,
     /// What cards saw last: come or gone, and whether it counts at once.
@@ -39,6 +42,7 @@ enum About {
     Idle,
     Unanswered,
     Entity,
+    Lockout,
 }
 
 /// A report about one endpoint; neighbours with the same one share an envelope.
@@ -48,6 +52,8 @@ enum Said {
     Unanswered,
     /// The agent and port that its entity stands for; port 0: the provisioned addresses.
     Entity(AgentId, u16),
+    /// Whether the far end holds the line after its call.
+    Lockout(bool),
 }
 
 /// Why nothing more is sent now.
@@ -59,7 +65,8 @@ impl Reports {
         Reports {
             idle: none.clone(),
             unanswered: none.clone(),
-            entities: none,
+            entities: none.clone(),
+            lockouts: none,
             lost: BTreeMap::new(),
             defects: BTreeMap::new(),
             violations: BTreeMap::new(),
@@ -73,11 +80,12 @@ impl Reports {
             About::Idle => &mut self.idle,
             About::Unanswered => &mut self.unanswered,
             About::Entity => &mut self.entities,
+            About::Lockout => &mut self.lockouts,
         }
     }
 
     fn is_empty(&self) -> bool {
-        let endpoints = self.idle.is_empty() && self.unanswered.is_empty() && self.entities.is_empty();
+        let endpoints = [&self.idle, &self.unanswered, &self.entities, &self.lockouts].into_iter().all(EndpointSet::is_empty);
         endpoints && self.lost.is_empty() && self.defects.is_empty() && self.violations.is_empty() && !self.calls && self.settled.is_none()
     }
 }
@@ -105,6 +113,18 @@ impl Core {
     /// The number of calls up here changed: the lead core is told while some endpoints are leaving.
     pub(super) fn note_calls(&mut self) {
         self.reports.calls |= self.draining;
+    }
+
+    /// The signalling of an endpoint met something that operators are told of.
+    pub(super) fn note_trouble(&mut self, endpoint: EndpointIndex, trouble: Trouble) {
+        match trouble {
+            Trouble::Glare => self.counters.add(Counter::TrunkGlare),
+            Trouble::Fault => self.counters.add(Counter::TrunkFaults),
+            Trouble::Lockout(began) => {
+                self.counters.add_many(Counter::TrunkLockouts, began.into());
+                self.reports.lockouts.insert(endpoint);
+            }
+        }
     }
 
     /// Connections of a span were lost.
@@ -157,7 +177,7 @@ impl Core {
             self.report(turn, left, Envelope::Lost { span, count, reason })?;
             self.reports.lost.pop_first();
         }
-        for about in [About::Idle, About::Unanswered, About::Entity] {
+        for about in [About::Idle, About::Unanswered, About::Entity, About::Lockout] {
             self.send_about(turn, left, about)?;
         }
         if self.reports.calls {
@@ -223,6 +243,10 @@ impl Core {
                 };
                 Some(Said::Entity(agent, port))
             }
+            About::Lockout => {
+                let line = self.calls.card.line_state(endpoint).and_then(State::by_name);
+                Some(Said::Lockout(line == Some(State::Lockout)))
+            }
         }
     }
 }
@@ -233,6 +257,7 @@ impl Said {
             Said::Idle => Envelope::Idle { range },
             Said::Unanswered => Envelope::Unanswered { range },
             Said::Entity(agent, port) => Envelope::Entity { range, agent, port },
+            Said::Lockout(on) => Envelope::Lockout { range, on },
         }
     }
 }

@@ -528,7 +528,7 @@ impl Gateway {
             }
             Indication::Violations { facility, violations } => self.violations.push_back((facility, violations)),
             Indication::SignalEnded { endpoint, signal, failed, .. } => self.signal_ended(now, endpoint, signal, failed),
-            Indication::Line { .. } => self.counters.add(Counter::CardStray),
+            Indication::Line { .. } | Indication::Trouble { .. } => self.counters.add(Counter::CardStray),
         }
     }
 

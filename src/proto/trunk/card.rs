@@ -257,6 +257,13 @@ pub enum Indication {
         /// Whether it could not be played to its end.
         failed: bool,
     },
+    /// The signalling of a channel met something that an operator should know of.
+    Trouble {
+        /// Where.
+        endpoint: EndpointIndex,
+        /// What.
+        trouble: Trouble,
+    },
     /// Something on a line, as it is.
     Line {
         /// Where.
@@ -266,6 +273,17 @@ pub enum Indication {
         /// When, as the card saw it: durations of hooks are judged by this, so that a core that is late reads a wink as a wink.
         at: Time,
     },
+}
+
+/// What goes wrong with the signalling of a channel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Trouble {
+    /// A call of ours was lost because the far end seized the trunk too (`rel(44)`, RFC 3064 table 12).
+    Glare,
+    /// A call could not go on: something did not come in time, or could not be sent (`rel(111)`).
+    Fault,
+    /// The far end holds the line off-hook though its call is over, and no call can be made there: it began (true), or is over.
+    Lockout(bool),
 }
 
 /// An order to a line. Which ABCD bits a hook is (RFC 5244 2.4), and how long a digit is, is the driver's business, because it is that

@@ -1,7 +1,7 @@
 //! `tollgate load --scenario cas-...` and `cot` against the gateway: calls over simulated trunks whose far ends, told over the operator
 //! socket, play their part or misbehave; afterwards every trunk is idle.
 
-use super::gateway::{Gateway, Tuning};
+use super::gateway::{Gateway, SOON, Tuning, eventually};
 use super::load::{load, report};
 
 /// A few hundred calls over 96 trunks of this kind. The guard times are short, so that far ends that hang do not hold up the test.
@@ -65,4 +65,31 @@ fn without_an_operator_socket_no_far_end_is_told_anything() {
     assert_eq!(output.status.code(), Some(1));
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(text.contains("the far end cannot be told: no gateway is running") && text.contains("\"begun\":0"), "{text}");
+}
+
+/// A trunk that its far end does not let go is an alarm, counted and kept, until the far end goes on-hook; `free` does not hide it.
+#[test]
+fn a_trunk_that_is_locked_out_is_an_alarm() {
+    let tuning = Tuning::new().layout(2, 0, 0).set("span.0.kind", "\"t1\"").set("span.0.unit", "\"1-2\"");
+    let tuning = tuning.set("span.0.signalling", "\"mf-wink\"").set("cas.guard", "\"1s\"");
+    let gateway = Gateway::start(tuning);
+    let trunk = "ds/ds1-2/7";
+    gateway.order(&["sim", "far", trunk, "manual"]);
+    gateway.order(&["sim", "seize", trunk]);
+    eventually("a call", SOON, || (gateway.rows(&["endpoints", trunk, "--state", "awaits-digits"]).len() == 1).then_some(()));
+    gateway.order(&["free", trunk]);
+    assert_eq!((gateway.rows(&["endpoints", trunk, "--state", "releases"]).len(), gateway.rows(&["alarms"]).len()), (1, 0));
+    let alarm = eventually("an alarm", SOON, || gateway.rows(&["alarms"]).into_iter().next());
+    assert_eq!((&alarm["name"], &alarm["kind"], &alarm["severity"]), (&"ds/ds1-2".into(), &"locked-out".into(), &"minor".into()));
+    assert_eq!(alarm["what"], "1 of 24 endpoints are locked out: the far end stays off-hook after its call");
+    assert_eq!(gateway.rows(&["endpoints", "--state", "lockout"])[0]["name"], trunk);
+    gateway.order(&["free", trunk]);
+    assert_eq!((gateway.rows(&["alarms"]).len(), gateway.counter("trunk_lockouts")), (1, 1));
+    let history = || gateway.rows(&["history", "ds/ds1-2"]).iter().filter(|row| row["kind"] == "locked-out").count();
+    eventually("its begin is kept", SOON, || (history() == 1).then_some(()));
+    gateway.order(&["sim", "release", trunk]);
+    eventually("its end", SOON, || gateway.rows(&["alarms"]).is_empty().then_some(()));
+    assert_eq!(gateway.rows(&["endpoints", trunk, "--state", "idle"]).len(), 1);
+    eventually("its end too", SOON, || (history() == 2).then_some(()));
+    gateway.assert_sound();
 }

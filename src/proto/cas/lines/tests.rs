@@ -69,6 +69,10 @@ impl Span {
                     }
                     Indication::Event { event, parameters, .. } => format!("{event:?}({parameters:?})"),
                     Indication::SignalEnded { signal, failed, .. } => format!("{}({signal:?})", if failed { "of" } else { "oc" }),
+                    Indication::Trouble { endpoint, trouble } => {
+                        assert_eq!(endpoint, E);
+                        format!("!{trouble:?}")
+                    }
                     other => panic!("{other:?}"),
                 });
             }
@@ -159,19 +163,19 @@ fn far_ends_that_misbehave() {
         (span, seen)
     };
     let (span, seen) = after(Behaviour::Silent);
-    assert_eq!((seen.as_str(), span.state()), ("of(MS/sup) MS/rel(111)", "awaits-release"));
+    assert_eq!((seen.as_str(), span.state()), ("of(MS/sup) MS/rel(111) !Fault", "awaits-release"));
     let (span, seen) = after(Behaviour::Collides);
     assert_eq!((seen.as_str(), span.state()), ("oc(MS/sup) MS/ans T/as", "answered"));
     let (mut span, seen) = after(Behaviour::Holds);
-    assert_eq!((seen.as_str(), span.state()), ("of(MS/sup) MS/rel(44)", "releases"));
-    assert_eq!((span.seen(60_000).as_str(), span.state()), ("", "lockout"));
+    assert_eq!((seen.as_str(), span.state()), ("of(MS/sup) MS/rel(44) !Glare", "releases"));
+    assert_eq!((span.seen(60_000).as_str(), span.state()), ("!Lockout(true)", "lockout"));
     let (mut span, seen) = after(Behaviour::Hangs);
     assert_eq!((seen.as_str(), span.state()), ("oc(MS/sup) MS/ans T/as", "answered"));
     span.apply("ms/rel").unwrap();
-    assert_eq!((span.seen(60_000).as_str(), span.state()), ("", "lockout"));
+    assert_eq!((span.seen(60_000).as_str(), span.state()), ("!Lockout(true)", "lockout"));
     assert_eq!(span.apply(setup), Err(CardFault::OffHook));
     span.far(FarOrder::Show(Hook::On));
-    assert_eq!((span.seen(1_000).as_str(), span.state()), ("MS/rlc", "idle"));
+    assert_eq!((span.seen(1_000).as_str(), span.state()), ("MS/rlc !Lockout(false)", "idle"));
     let (span, seen) = after(Behaviour::NoAnswer);
     assert_eq!((seen.as_str(), span.state()), ("oc(MS/sup)", "awaits-answer"));
 }
@@ -216,6 +220,30 @@ fn a_line_of_a_pbx() {
     span.apply("bl/rg").unwrap();
     assert_eq!(span.state(), "rings");
     assert_eq!((span.seen(3_000).as_str(), span.state()), ("BL/hd", "off-hook"));
+}
+
+/// E5: a PBX that does not hang up when the tip ground is dropped is locked out, until it does; `free` does not lie about that.
+#[test]
+fn a_pbx_that_keeps_a_line_is_locked_out() {
+    let ground = Signalling { kind: ChannelKind::PbxFxs, ground_start: true, ..Signalling::default() };
+    let mut span = Span::new(ground);
+    span.far(FarOrder::Behave(Behaviour::Manual));
+    span.far(FarOrder::Show(Hook::Off));
+    assert_eq!(span.seen(500), "BL/hd");
+    span.apply("bl/rel").unwrap();
+    assert_eq!((span.seen(29_000).as_str(), span.state()), ("", "releases"));
+    assert_eq!((span.seen(2_000).as_str(), span.state()), ("!Lockout(true)", "lockout"));
+    assert_eq!(span.apply("bl/rg"), Err(CardFault::OffHook));
+    span.lines.reset_line(span.now, E, true);
+    assert_eq!((span.seen(100).as_str(), span.state()), ("", "lockout"));
+    span.far(FarOrder::Show(Hook::On));
+    assert_eq!((span.seen(2_000).as_str(), span.state()), ("BL/hu !Lockout(false)", "idle"));
+    // One that hangs up in time is not.
+    span.far(FarOrder::Show(Hook::Off));
+    span.seen(500);
+    span.apply("bl/rel").unwrap();
+    span.far(FarOrder::Show(Hook::On));
+    assert_eq!((span.seen(60_000).as_str(), span.state()), ("BL/hu", "idle"));
 }
 
 /// Ringing that stops before anybody answers is not answered.

@@ -218,6 +218,91 @@ fn the_yielding_end_takes_the_other_call() {
     rig.says("inf(k0,7,s0)", State::AwaitAgent);
 }
 
+/// RFC 3064 table 12: what the far end begins on an immediate-start trunk before the first digit, and goes on with, is a seizure of its own, not
+/// an answer.
+#[test]
+fn a_seizure_before_the_first_digit_is_glare() {
+    let immediate = Signalling { wink_start: false, ..wink(ChannelKind::CasMf) };
+    let seized = |signalling, before| {
+        let mut rig = Rig::new(signalling);
+        rig.set_up(ADDRESS).unwrap();
+        rig.wait(before);
+        rig.far(Hook::Off, 0);
+        rig
+    };
+    for before in [20, 130] {
+        let mut rig = seized(immediate, before);
+        rig.wait(400);
+        rig.says("OffHook send k0,5,5,5,s0 stop", State::Glare);
+        rig.far(Hook::On, 300);
+        rig.says("send k0,5,5,5,s0", State::Sending);
+        rig.sent();
+        rig.far(Hook::Off, 400);
+        rig.says("oc(sup) ans", State::Answered);
+        let mut rig = seized(Signalling { yields: true, ..immediate }, before);
+        rig.wait(400);
+        rig.says("OffHook send k0,5,5,5,s0 stop OnHook of(sup) rel(44) listen sup", State::Collecting);
+        // Few digits, which are all gone by then.
+        let mut rig = seized(immediate, before);
+        rig.wait(200);
+        rig.sent();
+        rig.wait(200);
+        rig.says("OffHook send k0,5,5,5,s0 oc(sup) deaf rel(44)", State::AwaitRelease);
+        // A wink that nobody wants, and an answer as soon as the first digit.
+        let mut rig = seized(immediate, before);
+        rig.wait(200);
+        rig.far(Hook::On, 500);
+        rig.says("OffHook send k0,5,5,5,s0", State::Sending);
+        rig.far(Hook::Off, 400);
+        rig.sent();
+        rig.says("oc(sup) ans", State::Answered);
+    }
+}
+
+/// D6, D7: a call that an operator keeps while the caller is on-hook stays up for as long as the operator wants.
+#[test]
+fn an_operator_keeps_a_call_that_is_on_hold() {
+    let mut rig = Rig::new(Signalling { direction: Direction::Outgoing, ..wink(ChannelKind::Operator) });
+    rig.set_up("id(k0,1,s0),addr(k0,9,1,1,s2)").unwrap();
+    rig.wink();
+    rig.wait(150);
+    rig.sent();
+    rig.far(Hook::Off, 400);
+    rig.sent();
+    rig.order(Order::Suspend).unwrap();
+    rig.said.clear();
+    rig.wait(3_600_000);
+    rig.says("", State::OnHold);
+    rig.far(Hook::On, 400);
+    rig.says("deaf rel(0)", State::AwaitRelease);
+}
+
+/// `free`, and a span that comes back: a far end that is off-hook has the usual time to hang up; then it counts as one that hangs.
+#[test]
+fn a_far_end_has_time_to_see_a_reset() {
+    for out_of_service in [false, true] {
+        let mut rig = Rig::new(wink(ChannelKind::CasMf));
+        rig.far(Hook::Off, 1_000);
+        if out_of_service {
+            rig.act(|trunk, now, times, out| trunk.reset(now, false, times, out));
+        }
+        rig.act(|trunk, now, times, out| trunk.reset(now, true, times, out));
+        rig.said.clear();
+        assert_eq!(rig.set_up(ADDRESS), Err(Fault::State));
+        rig.wait(29_000);
+        rig.says("", State::Releasing);
+        rig.wait(1_000);
+        rig.says("", State::Lockout);
+        rig.far(Hook::On, 200);
+        rig.says("rlc", State::Idle);
+    }
+    // One that holds an idle trunk for calls out goes on blocking it.
+    let mut rig = Rig::new(Signalling { direction: Direction::Outgoing, ..wink(ChannelKind::CasMf) });
+    rig.far(Hook::Off, 100);
+    rig.act(|trunk, now, times, out| trunk.reset(now, true, times, out));
+    rig.says("bl stop deaf OnHook", State::Blocked);
+}
+
 /// A11, A13, C11: no wink, digits that cannot be sent, and an agent that does not complete the release.
 #[test]
 fn a_call_that_cannot_go_on_is_told_and_released() {
@@ -302,11 +387,11 @@ fn a_far_end_that_hangs_is_locked_out() {
     rig.wait(30_000);
     rig.says("", State::Lockout);
     assert_eq!(rig.set_up(ADDRESS), Err(Fault::OffHook));
-    rig.act(|trunk, _, _, out| trunk.reset(true, out));
+    rig.act(|trunk, now, times, out| trunk.reset(now, true, times, out));
     rig.says("stop deaf OnHook", State::Lockout);
     rig.far(Hook::On, 200);
     rig.says("rlc", State::Idle);
-    rig.act(|trunk, _, _, out| trunk.reset(false, out));
+    rig.act(|trunk, now, times, out| trunk.reset(now, false, times, out));
     rig.far(Hook::Off, 200);
     assert_eq!((rig.trunk.state(), rig.set_up(ADDRESS)), (State::Out, Err(Fault::State)));
 }
@@ -502,6 +587,7 @@ fn no_trunk_stays_stuck() {
                 state,
                 State::Idle | State::Answered | State::Talking | State::Lockout | State::Blocking | State::Blocked | State::Out
             );
+            let rests = rests || state == State::OnHold && signalling.kind == ChannelKind::Operator;
             assert!(rests || rig.trunk.deadline() != Time::NEVER, "seed {seed}: {state:?} has no timer");
             if rig.trunk.shows == Hook::On {
                 assert_ne!(state, State::Sending, "seed {seed}");
