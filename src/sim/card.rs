@@ -5,7 +5,7 @@ use crate::proto::package::EventId;
 use crate::proto::plan::Plan;
 use crate::proto::trunk::{Answer, Card, CardFault, CardOrder, Facility, Hook, Indication, LineOrder, Media, MediaAddress, MediaReport};
 use crate::proto::trunk::{SimCard, SimulatedPlan};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 
@@ -18,6 +18,8 @@ struct Watched {
     /// The endpoints of the slots of its connections.
     slots: BTreeMap<u32, EndpointIndex>,
     told: VecDeque<Indication>,
+    /// Signals that were begun and not ended by order, and where.
+    playing: BTreeSet<(EndpointIndex, Option<u32>, String)>,
 }
 
 impl CardWatch {
@@ -28,8 +30,14 @@ impl CardWatch {
 
     /// Makes the card tell of all it has open that nothing comes from the far ends.
     pub fn lose_media(&self) {
-        let Watched { slots, told } = &mut *self.watched();
+        let Watched { slots, told, .. } = &mut *self.watched();
         told.extend(slots.iter().map(|(&connection, &endpoint)| Indication::MediaLost { endpoint, connection, again: false }));
+    }
+
+    /// What it plays on an endpoint and its connections, brief signals as long as no others of that name were ended.
+    pub fn playing(&self, endpoint: EndpointIndex) -> Vec<(Option<u32>, String)> {
+        let all = &self.watched().playing;
+        all.iter().filter(|(at, ..)| *at == endpoint).map(|(_, connection, signal)| (*connection, signal.clone())).collect()
     }
 
     fn watched(&self) -> std::sync::MutexGuard<'_, Watched> {
@@ -65,7 +73,9 @@ impl Card for WatchedCard {
     }
 
     fn close(&mut self, now: Time, endpoint: EndpointIndex, connection: u32) -> MediaReport {
-        self.watch.watched().slots.remove(&connection);
+        let watched = &mut *self.watch.watched();
+        watched.slots.remove(&connection);
+        watched.playing.retain(|(_, on, _)| *on != Some(connection));
         self.card.close(now, endpoint, connection)
     }
 
@@ -90,10 +100,15 @@ impl Card for WatchedCard {
         signal: EventId,
         parameters: &[u8],
     ) -> Result<(), CardFault> {
-        self.card.start_signal(now, endpoint, connection, signal, parameters)
+        let begun = self.card.start_signal(now, endpoint, connection, signal, parameters);
+        if begun.is_ok() {
+            self.watch.watched().playing.insert((endpoint, connection, format!("{signal:?}")));
+        }
+        begun
     }
 
     fn stop_signal(&mut self, now: Time, endpoint: EndpointIndex, connection: Option<u32>, signal: EventId) {
+        self.watch.watched().playing.remove(&(endpoint, connection, format!("{signal:?}")));
         self.card.stop_signal(now, endpoint, connection, signal);
     }
 

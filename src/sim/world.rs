@@ -299,6 +299,19 @@ impl World {
         self.run_for(20 * MS);
     }
 
+    /// What the card plays on an endpoint and its connections, such as `G/rt@7A T/bz`.
+    pub fn playing(&mut self, local: &str) -> String {
+        let endpoint = self.plan.topology.lookup(local.as_bytes()).expect("an endpoint");
+        let core = self.plan.owner(endpoint);
+        let all = self.plan.topology.select_all();
+        let Answer::Connections(views) = self.ask_core(core, Ask::Connections(all)) else { panic!("a core does not answer") };
+        let id = |slot: u32| views.iter().find(|view| view.slot == slot).expect("a connection").connection.id.hex();
+        let playing = self.nodes[usize::from(core.0)].watch.playing(endpoint);
+        let words =
+            playing.into_iter().map(|(connection, signal)| connection.map_or(signal.clone(), |slot| format!("{signal}@{}", id(slot))));
+        words.collect::<Vec<_>>().join(" ")
+    }
+
     /// Asks one core, and gets its whole answer.
     pub fn ask_core(&mut self, core: CoreId, ask: Ask) -> Answer {
         let mut request = Request::new(ask);

@@ -24,9 +24,11 @@ fn create_described(w: &mut World) -> String {
     connection(&made)
 }
 
-/// Every item of every package of a channel of this kind, but for B, whose events come of what is done with others.
+/// Every item of every package of a channel of this kind, but for B, whose events come of what is done with others, and G/pat, which is for
+/// what both ends were provisioned with (`private_patterns_are_not_provisioned`).
 fn items(kind: ChannelKind) -> Vec<EventId> {
-    packages(kind).iter().filter(|&&package| package != PackageId::B).flat_map(|package| package.items()).collect()
+    let all = packages(kind).iter().filter(|&&package| package != PackageId::B).flat_map(|package| package.items());
+    all.filter(|item| format!("{item:?}") != "G/pat").collect()
 }
 
 /// What has to be said in a request to have an event detected, and what is reported with it.
@@ -34,7 +36,6 @@ fn event_parameters(name: &str) -> (&'static str, &'static str) {
     match name {
         "T/sit" => ("(3)", "(3)"),
         "T/tp" => ("(7)", "(7)"),
-        "G/pat" => ("(5)", "(5)"),
         "R/pl" => ("(100)", "(100)"),
         "R/iu" => ("(4)", "(4)"),
         "MS/inf" | "MD/inf" => ("", "(k0,5,5,s0)"),
@@ -90,7 +91,6 @@ fn signal_parameters(name: &str, id: &str) -> String {
     match name {
         "T/sit" => "2".into(),
         "T/ct" => "in=co1,out=co2".into(),
-        "G/pat" => "5".into(),
         "G/rbk" => id.into(),
         "D/DD" => "dg=5".into(),
         "D/DO" => "dg=5".into(),
@@ -214,6 +214,46 @@ fn older_and_shorter_forms_are_understood() {
         }
         assert_eq!(code(w, "RQNT", E, &["X: 1", &format!("S: t/mm,g/rt@{id},t/bz")]), 200);
         assert_eq!(audit(w, E, "S"), format!("T/mm,G/rt@{id},T/bz"), "all of them together");
+    });
+}
+
+/// G.09: there are no patterns both ends were provisioned with, so none can be asked for, and nobody waits for one in vain.
+#[test]
+fn private_patterns_are_not_provisioned() {
+    each_layout(|w| {
+        for list in ["R: G/pat(N)(5)", "R: G/pat(N)", "S: G/pat(5)", "S: G/pat(5,+)", "R: T/co1(E(S(G/pat(5))))"] {
+            assert_eq!(code(w, "RQNT", E, &["X: 1", list]), 538, "{list}");
+        }
+    });
+}
+
+/// G.11: the old form of ringback on a connection: what is played is that of `rt@`, whatever it is called; it needs a connection that is
+/// there and has a far end, and fails with it.
+#[test]
+fn old_ringback_is_ringback_on_a_connection() {
+    each_layout(|w| {
+        let id = create_described(w);
+        let ask = |w: &mut World, list: &str| code(w, "RQNT", E, &["X: 1", "R: G/oc(N),G/of(N)", "Q: loop", list]);
+        assert_eq!(ask(w, &format!("S: G/rbk({id},to=2000)")), 200);
+        assert_eq!((w.playing(E), audit(w, E, "S")), (format!("G/rt@{id}"), format!("G/rbk({id},to=2000)")));
+        w.take_mail();
+        w.run_for(3 * S);
+        assert_eq!((told(w), w.playing(E)), ("G/oc(G/rbk)".into(), String::new()));
+        assert_eq!(ask(w, "S: G/rbk(*)"), 200);
+        assert_eq!((w.playing(E), audit(w, E, "S")), (format!("G/rt@{id}"), "G/rbk(*)".into()));
+        assert_eq!(ask(w, "S:"), 200);
+        assert_eq!(w.playing(E), "");
+        // The carrier's own connection has its name from then on.
+        let mdcx = ["C: A1", &format!("I: {id}"), "X: 2", "R: G/of(N)", "S: G/rbk($)"];
+        assert_eq!(code(w, "MDCX", E, &mdcx), 200);
+        assert_eq!((w.playing(E), audit(w, E, "S")), (format!("G/rt@{id}"), format!("G/rbk({id})")));
+        assert_eq!(ask(w, "S: G/rbk(7FFFFFFF)"), 515);
+        assert_eq!(ask(w, "S: G/rbk($)"), 510);
+        let bare = super::create(w, E, "A2");
+        assert_eq!(ask(w, &format!("S: G/rbk({bare})")), 527);
+        assert_eq!(code(w, "DLCX", E, &["C: A1", &format!("I: {id}")]), 250);
+        w.run_for(100 * MS);
+        assert_eq!((told(w), w.playing(E)), ("G/of(G/rbk)".into(), String::new()));
     });
 }
 

@@ -18,10 +18,10 @@ pub(super) static G: Package = Package {
         Item::event("mt"),
         Item::event("oc"),
         Item::event("of"),
-        Item::named("pat").detected(EventTraits::PLAIN.with(Event::Number(0, 999, None))).applied_as(
+        Item::named("pat").detected(EventTraits::PLAIN.with(Event::Pattern)).applied_as(
             SignalClass::OnOff,
             Place::Endpoint,
-            Signal::Number(0, 999, None),
+            Signal::Pattern,
         ),
         Item::signal("pt", ENDLESS),
         Item::named("rbk").applied_as(time_out(180_000), Place::Endpoint, Signal::Connection),

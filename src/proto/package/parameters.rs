@@ -20,6 +20,8 @@ pub enum Event {
     None,
     /// A number from the first to the second; without one the third is meant, and without that it is compulsory.
     Number(u32, u32, Option<u32>),
+    /// A pattern that both ends were provisioned with (G/pat): there is none, so nothing fits.
+    Pattern,
     /// `dg=`, `to=` and `su=` of D/DD.
     ToneDuration,
     /// A number of seconds and `st=` of R/rto.
@@ -35,6 +37,8 @@ pub enum Signal {
     Sign,
     /// A number, as for events.
     Number(u32, u32, Option<u32>),
+    /// As for events.
+    Pattern,
     /// `dg=` of D/DD.
     ToneDuration,
     /// `dg=` of D/DO.
@@ -132,6 +136,7 @@ impl EventId {
                 })?;
                 number.or(default).map(EventParameters::Number).ok_or(BadParameters)
             }
+            Event::Pattern => Err(BadParameters),
             Event::ToneDuration => {
                 let (mut key, mut ms, mut suppress) = (None, None, None);
                 each(list, |parameter| {
@@ -208,7 +213,7 @@ struct Reader {
 impl Reader {
     fn take(&mut self, parameter: Parameter<'_>) -> Result<(), BadParameters> {
         match self.rule {
-            Signal::None | Signal::Sign => Err(BadParameters),
+            Signal::None | Signal::Sign | Signal::Pattern => Err(BadParameters),
             Signal::Number(low, high, _) => {
                 let Parameter::Value(value) = parameter else { return Err(BadParameters) };
                 self.set(Detail::Number(number_of(value, low, high)?))
@@ -473,7 +478,7 @@ fn member(parameter: Parameter<'_>, kind: ChannelKind) -> Result<(EventId, Signa
     let signal = find_item(package, text.get(slash + 1..).ok_or(BadParameters)?).ok_or(BadParameters)?;
     let traits = signal.signal().ok_or(BadParameters)?;
     // What stays on cannot be waited for, a list in a list would be a way to write endless ones, and a member has no connection.
-    let allowed = !matches!(traits.class, SignalClass::OnOff) && traits.parameters != Signal::List;
+    let allowed = !matches!(traits.class, SignalClass::OnOff) && !matches!(traits.parameters, Signal::List | Signal::Connection);
     if !allowed || traits.place == super::Place::Connection {
         return Err(BadParameters);
     }

@@ -214,8 +214,6 @@ fn parameters_of_signals() {
     assert_eq!(detail("t/sit(2)"), Ok(Detail::Number(2)));
     assert_eq!(detail("t/tp"), Ok(Detail::Number(95)));
     assert_eq!(detail("t/tp(255)"), Ok(Detail::Number(255)));
-    assert_eq!(detail("g/pat(999,-)"), Ok(Detail::Number(999)));
-    assert!(!signal("g/pat(-,0)").unwrap().on);
     assert_eq!(detail("t/ct(in=co1,out=co2,+)"), Ok(Detail::Transponder { co1_in: true }));
     assert_eq!(detail("t/ct(-,out=CO1,in=co2)"), Ok(Detail::Transponder { co1_in: false }));
     assert_eq!(detail("d/do(dg=#,-)"), Ok(Detail::Tone(b'#')));
@@ -231,7 +229,7 @@ fn parameters_of_signals() {
         "t/sit(1,2)",
         "t/tp(256)",
         "g/pat",
-        "g/pat(1000)",
+        "g/pat(999,+)",
         "t/ct(in=co1,out=co1)",
         "t/ct(in=co1)",
         "t/ct",

@@ -3,6 +3,7 @@
 
 use super::list::{self, Meaning, Unknown};
 use super::sequence;
+use super::signals;
 use super::watch::{Ending, Place, SIGNALS_MAX, Watch};
 use crate::proto::base::EndpointIndex;
 use crate::proto::codec::mgcp::{
@@ -247,7 +248,9 @@ impl<'c> Check<'c> {
                 return Err(mgcp::NOT_ON_CONNECTIONS);
             }
             let parameters = self.signal_parameters(signal, event.parameters)?;
-            let place = self.connection(event.connection)?;
+            let connection = signals::connection_of(&event, &parameters);
+            let bound = connection.is_some();
+            let place = self.connection(connection)?;
             if !seen.add(Meaning::One(signal), place) {
                 return Err(mgcp::LISTED_TWICE);
             }
@@ -255,7 +258,7 @@ impl<'c> Check<'c> {
                 continue;
             }
             if bound {
-                self.remote_described(event.connection)?;
+                self.remote_described(connection)?;
             } else if parameters.on && !self.is_on(signal, place) {
                 // What is on already goes on as it is (G-SIG-02), so the line need not be ready for it again.
                 self.line_can(signal, event.parameters)?;

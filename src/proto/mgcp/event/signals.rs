@@ -4,10 +4,11 @@ use super::list;
 use super::sequence;
 use super::watch::{Ending, Occurrence, Place, SIGNALS_MAX, Signal, WatchSlot};
 use crate::proto::base::{Counter, EndpointIndex, Time};
-use crate::proto::codec::mgcp::{Event, EventList, Writer};
+use crate::proto::codec::mgcp::{ConnectionRef, Event, EventList, Writer};
 use crate::proto::endpoint::{Blob, CONNECTIONS_PER_ENDPOINT, ConnectionId, ConnectionSlot, Remote};
 use crate::proto::mgcp::Calls;
-use crate::proto::package::{ChannelKind, EventId, SignalClass, find_item};
+use crate::proto::package::parameters::{Detail, Signal as Parameters};
+use crate::proto::package::{ChannelKind, EventId, PackageId, SignalClass, SignalParameters, find_item};
 use crate::proto::trunk::EventText;
 use std::time::Duration;
 
@@ -36,10 +37,19 @@ pub(super) fn replace(calls: &mut Calls, now: Time, slot: WatchSlot, list: Optio
     calls.watches.reschedule(slot);
 }
 
+/// Where a signal of a list is asked for: on the connection behind its `@`, or in its parameters (G/rbk, the old form of G/rt).
+pub(super) fn connection_of(event: &Event<'_>, told: &SignalParameters) -> Option<ConnectionRef> {
+    match told.detail {
+        Detail::Connection(connection) => Some(connection),
+        _ => event.connection,
+    }
+}
+
 /// The signal that an event of a list is, and where.
 fn named(event: &Event<'_>, kind: ChannelKind, current: Option<ConnectionId>) -> Option<(EventId, Place)> {
     let Ok(list::Meaning::One(signal)) = list::meaning(event, kind) else { return None };
-    let place = list::place(event.connection).or(current.map(Place::Connection))?;
+    let told = signal.signal_parameters(event.parameters, kind).ok()?;
+    let place = list::place(connection_of(event, &told)).or(current.map(Place::Connection))?;
     Some((signal, place))
 }
 
@@ -62,7 +72,8 @@ fn apply(calls: &mut Calls, now: Time, slot: WatchSlot, signal: EventId, place: 
         SignalClass::Brief { .. } if playing => Ending::Pending,
         SignalClass::Brief { ms } => Ending::Brief(now + Duration::from_millis(ms.into())),
     };
-    let text = event.parameters.map_or(&[][..], |parameters| parameters.as_bytes());
+    let mut room = list::ROOM;
+    let text = parameters_text(event, place, &told, &mut room);
     let parameters = if text.is_empty() { Blob::NONE } else { calls.endpoints.blobs.store(text).unwrap_or(Blob::NONE) };
     let Some(watch) = calls.watches.get_mut(slot) else { return };
     let Some(n) = watch.signals.iter().position(Option::is_none) else { return };
@@ -70,6 +81,27 @@ fn apply(calls: &mut Calls, now: Time, slot: WatchSlot, signal: EventId, place: 
     if ending != Ending::Pending {
         begin(calls, now, slot, n);
     }
+}
+
+/// The parameters of a signal as they are kept: `$` in them is the connection that it meant.
+fn parameters_text<'a>(event: &Event<'a>, place: Place, told: &SignalParameters, room: &'a mut list::Room) -> &'a [u8] {
+    let text = event.parameters.map_or(&[][..], |parameters| parameters.as_bytes());
+    let (Detail::Connection(ConnectionRef::Current), Place::Connection(id)) = (told.detail, place) else { return text };
+    let mut writer = Writer::new(room);
+    for &byte in text {
+        if byte == b'$' { writer.hex_id(id.hex()) } else { writer.byte(byte) }
+    }
+    let length = writer.finish().unwrap_or(0);
+    room.get(..length).unwrap_or_default()
+}
+
+/// What a card plays of a signal: G/rbk is G/rt on a connection, by its old name.
+fn sound(signal: EventId) -> EventId {
+    if is_old_ringback(signal) { find_item(PackageId::G, b"rt").unwrap_or(signal) } else { signal }
+}
+
+fn is_old_ringback(signal: EventId) -> bool {
+    signal.signal().is_some_and(|traits| traits.parameters == Parameters::Connection)
 }
 
 /// Orders the card to play it. What cannot be played has failed (G-SIG-06).
@@ -81,7 +113,7 @@ fn begin(calls: &mut Calls, now: Time, slot: WatchSlot, n: usize) {
         _ if sequence::is(signal.signal) => sequence::play(calls, now, slot, n, 0).map(drop),
         Place::Endpoint => calls.card.start_signal(now, endpoint, None, signal.signal, text),
         Place::Connection(id) => match calls.endpoints.find(endpoint, id) {
-            Some((connection, _)) => calls.card.start_signal(now, endpoint, Some(connection), signal.signal, text),
+            Some((connection, _)) => calls.card.start_signal(now, endpoint, Some(connection), sound(signal.signal), text),
             None => Ok(()),
         },
         Place::All => {
@@ -89,7 +121,7 @@ fn begin(calls: &mut Calls, now: Time, slot: WatchSlot, n: usize) {
             described
                 .into_iter()
                 .flatten()
-                .try_for_each(|connection| calls.card.start_signal(now, endpoint, Some(connection), signal.signal, text))
+                .try_for_each(|connection| calls.card.start_signal(now, endpoint, Some(connection), sound(signal.signal), text))
         }
     };
     if begun.is_err() {
@@ -138,7 +170,7 @@ fn stop_playing(calls: &mut Calls, now: Time, endpoint: EndpointIndex, signal: &
         (_, Place::Endpoint) => calls.card.stop_signal(now, endpoint, None, signal.signal),
         (_, place) => {
             for connection in connections(calls, endpoint, place).into_iter().flatten() {
-                calls.card.stop_signal(now, endpoint, Some(connection), signal.signal);
+                calls.card.stop_signal(now, endpoint, Some(connection), sound(signal.signal));
             }
         }
     }
@@ -306,7 +338,7 @@ pub(super) fn connection_described(calls: &mut Calls, now: Time, slot: WatchSlot
         {
             let mut room = list::ROOM;
             let text = list::text(&calls.endpoints.blobs, signal.parameters, &mut room);
-            if calls.card.start_signal(now, endpoint, Some(connection), signal.signal, text).is_err() {
+            if calls.card.start_signal(now, endpoint, Some(connection), sound(signal.signal), text).is_err() {
                 calls.counters.add(Counter::CardRefused);
             }
         }
@@ -318,6 +350,8 @@ fn write_name(writer: &mut Writer<'_>, signal: &Signal) {
     signal.signal.write(writer);
     match signal.place {
         Place::Endpoint => {}
+        // Its connection is a parameter.
+        _ if is_old_ringback(signal.signal) => {}
         Place::All => writer.text("@*"),
         Place::Connection(id) => {
             writer.byte(b'@');
