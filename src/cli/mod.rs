@@ -202,6 +202,15 @@ enum SimVerb {
         /// As for `seize`.
         digits: String,
     },
+    /// The far end holds a key of a telephone down.
+    Hold {
+        /// The endpoint.
+        endpoint: String,
+        /// 0 to 9, A to D, * or #.
+        key: char,
+        /// For so long, in ms.
+        ms: u32,
+    },
     /// What the far end does of its own accord from now on.
     Far {
         /// The endpoint; `*` for all that are not told by themselves.
@@ -322,6 +331,7 @@ fn order(verb: Verb) -> Request {
         Verb::Sim(SimVerb::Wink { endpoint }) => far(endpoint, Far::Wink),
         Verb::Sim(SimVerb::Flash { endpoint }) => far(endpoint, Far::Flash),
         Verb::Sim(SimVerb::Digits { endpoint, digits }) => far(endpoint, Far::Digits { digits }),
+        Verb::Sim(SimVerb::Hold { endpoint, key, ms }) => far(endpoint, Far::Hold { key, ms }),
         Verb::Sim(SimVerb::Far { endpoint, behaviour }) if endpoint == "*" => Request::Sim(Sim::Behave { behaviour }),
         Verb::Sim(SimVerb::Far { endpoint, behaviour }) => far(endpoint, Far::Behave { behaviour }),
         Verb::Sim(SimVerb::Echo { endpoint, echo }) => far(endpoint, Far::Echo { echo }),
@@ -470,6 +480,7 @@ mod tests {
             ("tollgate sim seize x k0,1,s0", far("x".into(), Far::Seize { digits: "k0,1,s0".into() })),
             ("tollgate sim seize x", far("x".into(), Far::Seize { digits: String::new() })),
             ("tollgate sim answer x", far("x".into(), Far::Answer)),
+            ("tollgate sim hold x # 2500", far("x".into(), Far::Hold { key: '#', ms: 2500 })),
             ("tollgate sim far x no-answer", far("x".into(), Far::Behave { behaviour: Behaviour::NoAnswer })),
             ("tollgate sim far * hangs", Request::Sim(Sim::Behave { behaviour: Behaviour::Hangs })),
             ("tollgate sim echo x stuck", far("x".into(), Far::Echo { echo: Echo::Stuck })),

@@ -217,6 +217,57 @@ fn older_and_shorter_forms_are_understood() {
     });
 }
 
+/// The far end holds a key down.
+fn hold(w: &mut World, key: u8, ms: u32) {
+    let endpoint = w.plan.topology.lookup(E.as_bytes()).unwrap();
+    let core = w.plan.owner(endpoint);
+    w.ask_core(core, Ask::Card(CardOrder::Far(endpoint, FarOrder::Hold(key, ms))));
+}
+
+/// D.17, D.19, RFC 3660 2.2: a key that is held is told of when it has been down for two seconds (L), for as long as was asked, or when it
+/// goes up, with its length; whether it was asked for before it went down or after.
+#[test]
+fn keys_that_are_held_are_told_with_their_length() {
+    each_layout(|w| {
+        let ask = |w: &mut World, list: &str| {
+            assert_eq!(code(w, "RQNT", E, &["X: 1", "Q: loop,discard", &format!("R: {list}")]), 200, "{list}");
+            w.take_mail();
+        };
+        for (list, key, ms, expected) in [
+            ("D/[0-9*#](N),D/L(N)", b'#', 2500, "D/# D/L"),
+            ("D/[0-9*#](N),D/L(N)", b'#', 1500, "D/#"),
+            ("D/L(N)", b'A', 2100, "D/L"),
+            ("D/[0-9*#](N),D/DD(N)", b'#', 2500, "D/# D/DD(dg=#,to=2500)"),
+            ("D/DD(N)(dg=#,to=2000)", b'#', 2500, "D/DD(dg=#,to=2000)"),
+            ("D/DD(N)(dg=#,to=2000)", b'#', 1900, ""),
+            ("D/DD(N)(dg=#,to=2000)", b'*', 2500, ""),
+            ("D/DD(N)(dg=X)", b'7', 130, "D/DD(dg=7,to=130)"),
+            ("D/DD(N)(dg=X)", b'*', 130, ""),
+            ("D/DD(N),D/L(N)", b'1', 70_000, "D/L D/DD(dg=1,to=60000)"),
+            ("D/all(N)", b'5', 2040, "D/5 D/L D/DD(dg=5,to=2040)"),
+            ("D/[0-9](N)", b'5', 2500, "D/5"),
+        ] {
+            ask(w, list);
+            hold(w, key, ms);
+            w.run_for(MS * (ms + 300));
+            let told: Vec<String> = super::notified(w).into_iter().map(|(_, events)| events).collect();
+            assert_eq!(told.join(" "), expected, "{list}, {ms} ms");
+        }
+        // In step mode the length is asked for when the key is down already.
+        assert_eq!(code(w, "RQNT", E, &["X: 1", "Q: discard", "R: D/#(N)"]), 200);
+        hold(w, b'#', 3000);
+        w.run_for(MS * 500);
+        assert_eq!(told(w), "D/#");
+        assert_eq!(code(w, "RQNT", E, &["X: 2", "Q: discard", "R: D/DD(N)(to=2000),D/L(A)"]), 200);
+        w.run_for(MS * 1300);
+        assert_eq!(told(w), "");
+        w.run_for(MS * 400);
+        assert_eq!(told(w), "D/L,D/DD(dg=#,to=2000)");
+        w.run_for(3 * S);
+        assert_eq!(told(w), "", "once");
+    });
+}
+
 /// G.09: there are no patterns both ends were provisioned with, so none can be asked for, and nobody waits for one in vain.
 #[test]
 fn private_patterns_are_not_provisioned() {

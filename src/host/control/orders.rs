@@ -141,7 +141,7 @@ impl Gateway {
         let signalling = plan.signalling(endpoint);
         let order = far_order(order, signalling.digits()).map_err(|why| Failure::new(FailureKind::BadRequest, why))?;
         let name = names::endpoint_name(&plan.topology, endpoint);
-        if !signalling.kind.has_hook() && !matches!(order, FarOrder::Echo(_) | FarOrder::Digits(..)) {
+        if !signalling.kind.has_hook() && !matches!(order, FarOrder::Echo(_) | FarOrder::Digits(..) | FarOrder::Hold(..)) {
             return Err(Failure::new(FailureKind::Refused, format!("{name} has no channel associated signalling")));
         }
         self.order(plan.owner(endpoint), Ask::Card(CardOrder::Far(endpoint, order)))?;
@@ -180,6 +180,10 @@ pub fn far_order(order: &Far, kind: DigitKind) -> Result<FarOrder, String> {
     Ok(match order {
         Far::Seize { digits: text } => FarOrder::Seize(kind, digits(text)?),
         Far::Digits { digits: text } => FarOrder::Digits(kind, digits(text)?),
+        Far::Hold { key, ms } => match u8::try_from(*key).ok().filter(|key| b"0123456789ABCD*#".contains(key)) {
+            Some(key) => FarOrder::Hold(key, *ms),
+            None => return Err(format!("{key}: no key of a telephone; they are 0 to 9, A to D, * and #")),
+        },
         Far::Answer => FarOrder::Show(Hook::Off),
         Far::Release => FarOrder::Show(Hook::On),
         Far::Wink => FarOrder::Wink,

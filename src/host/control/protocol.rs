@@ -180,6 +180,13 @@ pub enum Far {
         /// As for `seize`.
         digits: String,
     },
+    /// Hold a key of a telephone down.
+    Hold {
+        /// `0` to `9`, `A` to `D`, `*` or `#`.
+        key: char,
+        /// For so long, in ms.
+        ms: u32,
+    },
     /// What it does of its own accord from now on.
     Behave {
         /// This.

@@ -95,11 +95,18 @@ impl Lines {
         if let LineInput::Tone { tone, on } = input {
             return self.continuity.handle_tone(now, endpoint, tone, on, self.card.as_mut(), &mut self.queue);
         }
+        if let LineInput::KeyUp(key) = input {
+            return self.queue.push_back(Indication::KeyUp { endpoint, key });
+        }
         if let LineInput::Digit(kind, symbol) = input
             && kind != DigitKind::Mf
             && let Some(event) = find_item(PackageId::D, &[symbol])
         {
             self.queue.push_back(Indication::Event { endpoint, connection: None, event, parameters: EventText::NONE });
+            if kind == DigitKind::Pulse {
+                // Nothing is held there.
+                self.queue.push_back(Indication::KeyUp { endpoint, key: symbol });
+            }
         }
         let Some(place) = self.place(endpoint) else { return };
         self.run(now, place, |machine, times, out| match machine {
@@ -107,7 +114,7 @@ impl Lines {
                 LineInput::Hook(hook) => trunk.handle_hook(now, hook, times, out),
                 LineInput::Digit(kind, symbol) => trunk.handle_digit(now, kind, symbol, times, out),
                 LineInput::Sent { failed } => trunk.handle_sent(now, failed, times, out),
-                LineInput::Tone { .. } => {}
+                LineInput::Tone { .. } | LineInput::KeyUp(_) => {}
             },
             Machine::Pbx(pbx) => {
                 if let LineInput::Hook(hook) = input {

@@ -2,7 +2,7 @@
 
 use crate::proto::base::{EndpointIndex, Time};
 use crate::proto::package::{EventId, PackageId, find_item};
-use crate::proto::trunk::{CheckTone, EventText, Indication, LineInput, Sounds};
+use crate::proto::trunk::{CheckTone, DigitKind, EventText, Indication, LineInput, Sounds};
 use crate::proto::voice::{Ds0, Event, SingleTone, SingleTones, Wanted};
 
 /// What a channel is listened to for.
@@ -23,6 +23,7 @@ pub(super) fn wanted(sounds: Sounds) -> Wanted {
             (Sounds::MODEM, SingleTone::Answer),
             (Sounds::FAX, SingleTone::FaxCall),
         ]),
+        suppressed: sounds,
         far_tones: all(&[(Sounds::FAR_CO1, SingleTone::Co1), (Sounds::FAR_CO2, SingleTone::Co2)]),
     }
 }
@@ -34,6 +35,7 @@ pub(super) fn indication(now: Time, endpoint: EndpointIndex, event: Event, media
     let told = |connection, event: EventId| Some(Indication::Event { endpoint, connection, event, parameters: EventText::NONE });
     match event {
         Event::Digit { kind, symbol, on: true } => line(LineInput::Digit(kind, symbol)),
+        Event::Digit { kind: DigitKind::Dtmf, symbol, on: false } => line(LineInput::KeyUp(symbol)),
         Event::Digit { on: false, .. } => None,
         Event::Sent => line(LineInput::Sent { failed: false }),
         Event::Tone { connection: None, tone: SingleTone::Co1, on } => line(LineInput::Tone { tone: CheckTone::Co1, on }),

@@ -210,6 +210,7 @@ impl Core {
             Indication::SignalEnded { endpoint, connection, signal, failed } => {
                 self.signal_ended(turn.now, endpoint, connection, signal, failed);
             }
+            Indication::KeyUp { endpoint, key } => mgcp::event::key_released(&mut self.calls, turn.now, endpoint, key),
             Indication::Trouble { endpoint, trouble } => self.note_trouble(endpoint, trouble),
             // The signalling of the channels is in front of the card, and takes these.
             Indication::Line { .. } => self.counters.add(Counter::CardStray),

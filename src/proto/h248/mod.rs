@@ -528,6 +528,7 @@ impl Gateway {
             }
             Indication::Violations { facility, violations } => self.violations.push_back((facility, violations)),
             Indication::SignalEnded { endpoint, signal, failed, .. } => self.signal_ended(now, endpoint, signal, failed),
+            Indication::KeyUp { .. } => {}
             Indication::Line { .. } | Indication::Trouble { .. } => self.counters.add(Counter::CardStray),
         }
     }

@@ -257,6 +257,13 @@ pub enum Indication {
         /// Whether it could not be played to its end.
         failed: bool,
     },
+    /// A key of a telephone, told of by its event when it was heard first, is over.
+    KeyUp {
+        /// Where.
+        endpoint: EndpointIndex,
+        /// Which.
+        key: u8,
+    },
     /// The signalling of a channel met something that an operator should know of.
     Trouble {
         /// Where.
@@ -342,6 +349,8 @@ pub enum LineInput {
     Hook(Hook),
     /// A digit came.
     Digit(DigitKind, u8),
+    /// A key that came is over.
+    KeyUp(u8),
     /// The digits that were ordered are sent, or could not be sent.
     Sent {
         /// Whether they could not.
@@ -460,6 +469,8 @@ pub enum FarOrder {
     Flash,
     /// Send these digits.
     Digits(DigitKind, Digits),
+    /// Hold a key down for so many ms.
+    Hold(u8, u32),
     /// What it does of its own accord from now on.
     Behave(Behaviour),
     /// What it does with continuity tones from now on.

@@ -4,7 +4,10 @@ use crate::proto::package::{EventId, PackageId};
 
 /// A set of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Sounds(u16);
+pub struct Sounds(u32);
+
+/// The keys of a telephone, in the order of the bits that say that they are kept off connections.
+const KEYPAD: &[u8; 16] = b"0123456789ABCD*#";
 
 impl Sounds {
     /// None.
@@ -34,6 +37,17 @@ impl Sounds {
 
     /// R/rto: nothing comes from the far ends of connections. Which and for how long is told by [`super::Card::watch_silence`].
     pub const FAR_SILENCE: Sounds = Sounds(1 << 11);
+
+    /// Keys that are kept off the connections while they are heard (`su=true` of D/DD).
+    pub fn suppressing(keys: impl Fn(u8) -> bool) -> Sounds {
+        let bits = KEYPAD.iter().enumerate().filter(|(_, key)| keys(**key)).map(|(place, _)| 1 << (16 + place));
+        Sounds(bits.sum())
+    }
+
+    /// Whether this key is kept off the connections.
+    pub fn suppresses(self, key: u8) -> bool {
+        KEYPAD.iter().position(|one| one.eq_ignore_ascii_case(&key)).is_some_and(|place| self.0 >> (16 + place) & 1 != 0)
+    }
 
     /// What must be listened for, so that `event` is seen; nothing for one that is no sound.
     pub fn of(event: EventId) -> Sounds {

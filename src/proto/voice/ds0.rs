@@ -34,6 +34,8 @@ pub struct Ds0 {
     /// What a line listens for, and what an agent waits for.
     pub(super) listened: Option<DigitKind>,
     pub(super) wanted: Wanted,
+    /// The key that is heard.
+    pub(super) key: Option<u8>,
     pub(super) events: Events,
     /// When to look at reports and silence.
     pub(super) look: Time,
@@ -55,6 +57,7 @@ impl Ds0 {
             ears: Ears::new(settings.law),
             listened: None,
             wanted: Wanted::default(),
+            key: None,
             events: Events::new(),
             look: Time::ZERO,
             patch: Patch::new(settings.law),
@@ -155,6 +158,8 @@ impl Ds0 {
         match (signal.package(), signal.item().name) {
             (PackageId::T, "lb") => self.ordered.0 = true,
             (PackageId::T, "ct") => self.ordered.1 = Some(transponder_hears(parameters)),
+            // A timer and nothing else (RFC 3660 2.2).
+            (PackageId::D, "T") => {}
             _ => {
                 let score = Score::of(signal, parameters).ok_or(CardFault::State)?;
                 match connection {
@@ -262,6 +267,7 @@ impl Ds0 {
         };
         let relays = self.circuit == Circuit::Connections && self.legs().iter().any(Leg::relays_keys);
         let keys = relays || self.wanted.keys || self.listened == Some(DigitKind::Dtmf);
+        self.key = self.key.filter(|_| keys);
         if !relays {
             self.legs.iter_mut().take(self.open).for_each(|leg| leg.sender.drop_event());
         }

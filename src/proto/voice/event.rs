@@ -2,7 +2,7 @@
 
 use super::detect::{SingleTone, SingleTones};
 use super::playout::Played;
-use crate::proto::trunk::DigitKind;
+use crate::proto::trunk::{DigitKind, Sounds};
 use std::collections::VecDeque;
 
 /// What somebody waits for.
@@ -10,6 +10,8 @@ use std::collections::VecDeque;
 pub struct Wanted {
     /// Keys of telephones, on the circuit.
     pub keys: bool,
+    /// Keys that do not go out on connections while they are heard: see [`Sounds::suppresses`].
+    pub suppressed: Sounds,
     /// Single tones, on the circuit.
     pub tones: SingleTones,
     /// Single tones in what the far ends of connections say.

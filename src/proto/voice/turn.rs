@@ -52,6 +52,9 @@ impl Ds0 {
         circuit.copy_from_slice(block);
         if !self.ears.is_empty() {
             self.listen_to(circuit, out);
+            if self.key.is_some_and(|key| self.wanted.suppressed.suppresses(key)) {
+                circuit.fill(law.idle());
+            }
         }
         self.hear_legs(block.len());
         let legs = self.legs.get_mut(..self.open).unwrap_or_default();
@@ -84,7 +87,7 @@ impl Ds0 {
 
     /// What the circuit says, for those who listen; keys go out as telephone events where that is agreed.
     fn listen_to(&mut self, octets: &[u8], out: &mut impl FnMut(u32, SocketAddr, Kind, &[u8])) {
-        let Ds0 { settings, ears, legs, open, events, listened, wanted, .. } = self;
+        let Ds0 { settings, ears, legs, open, events, listened, wanted, key, .. } = self;
         // One key may end and the next begin in the same block.
         let mut relay = [None; 2];
         ears.push(octets, &mut |heard| {
@@ -94,16 +97,17 @@ impl Ds0 {
                 Heard::Tone(tone, on) => return events.push(Event::Tone { connection: None, tone, on }),
             };
             if kind == DigitKind::Dtmf {
+                *key = on.then_some(symbol);
                 relay[usize::from(on)] = Some((symbol, on));
             }
             if *listened == Some(kind) || wanted.keys && kind == DigitKind::Dtmf {
                 events.push(Event::Digit { kind, symbol, on });
             }
         });
-        for (key, on) in relay.into_iter().flatten() {
+        for (symbol, on) in relay.into_iter().flatten() {
             for leg in legs.iter_mut().take(*open).filter(|leg| leg.relays_keys()) {
                 let (connection, Some(to)) = (leg.connection, leg.destination(settings.symmetric)) else { continue };
-                match TelephoneEvent::of_key(key) {
+                match TelephoneEvent::of_key(symbol) {
                     Some(code) if on => leg.sender.begin_event(code),
                     _ => leg.sender.end_event(&mut |packet| out(connection, to, Kind::Rtp, packet)),
                 }

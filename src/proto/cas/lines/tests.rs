@@ -62,6 +62,9 @@ impl Span {
         while self.lines.deadline() <= end {
             self.now = self.lines.deadline().max(self.now);
             while let Some(indication) = self.lines.poll(self.now) {
+                if matches!(indication, Indication::KeyUp { .. }) {
+                    continue;
+                }
                 seen.push(match indication {
                     Indication::Event { endpoint, event, parameters, .. } if parameters.is_empty() => {
                         assert_eq!(endpoint, E);

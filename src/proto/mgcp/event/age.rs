@@ -5,7 +5,7 @@
 
 use super::list;
 use super::watch::{Occurrence, WatchSlot};
-use super::{is_detected, lookup, occur};
+use super::{is_asked, occur};
 use crate::proto::base::Time;
 use crate::proto::codec::mgcp::EventList;
 use crate::proto::endpoint::ConnectionSlot;
@@ -33,11 +33,6 @@ fn oldest(calls: &Calls, slot: WatchSlot) -> Option<(Time, ConnectionSlot, Occur
         is_asked(calls, slot, &occurrence).then_some((at, place, occurrence))
     });
     asked.min_by_key(|(at, ..)| *at)
-}
-
-fn is_asked(calls: &Calls, slot: WatchSlot, occurrence: &Occurrence) -> bool {
-    let (mut first, mut second) = (list::ROOM, list::ROOM);
-    lookup(calls, slot, occurrence, (&mut first, &mut second)).is_some() || is_detected(calls, slot, occurrence)
 }
 
 /// The lists or the connections have changed.

@@ -7,7 +7,7 @@ use crate::proto::codec::mgcp::{
     Action, ActionSet, ConnectionRef, Embedded, Event, EventList, EventName, ListKind, PackageRef, ParameterList, SymbolSet, Writer,
 };
 use crate::proto::endpoint::{Blob, Blobs, ConnectionId};
-use crate::proto::package::{ChannelKind, EventId, PackageId, default_package, find_item, find_package, packages};
+use crate::proto::package::{ChannelKind, EventId, EventParameters, PackageId, default_package, find_item, find_package, packages};
 use crate::proto::trunk::Sounds;
 
 /// The longest list that is kept, in bytes of its canonical form.
@@ -118,7 +118,18 @@ impl Meaning<'_> {
 
 /// The sounds that must be listened for, so that what is in `list` is seen.
 pub fn sounds(list: EventList<'_>, kind: ChannelKind) -> Sounds {
-    list.iter().filter_map(|event| meaning(&event, kind).ok()).map(|meaning| meaning.sounds(kind)).collect()
+    let of = |event: Event<'_>| {
+        let meaning = meaning(&event, kind).ok()?;
+        let suppressed = match meaning {
+            Meaning::One(one) => match one.event_parameters(event.parameters) {
+                Ok(EventParameters::ToneDuration { key, suppress: true, .. }) => Sounds::suppressing(|one| super::hold::is_key(key, one)),
+                _ => Sounds::NONE,
+            },
+            _ => Sounds::NONE,
+        };
+        Some(meaning.sounds(kind).and(suppressed))
+    };
+    list.iter().filter_map(of).collect()
 }
 
 /// Where an event of a kept list is asked for.
@@ -163,13 +174,15 @@ fn fits(event: &Event<'_>, kind: ChannelKind, occurrence: &Occurrence) -> bool {
     here && meaning(event, kind).is_ok_and(|meaning| meaning.has(occurrence.event)) && parameters_fit(event, occurrence)
 }
 
-/// A request for one number wants that number (T/sit(N)(2)); what else a request says is the card's to look for.
+/// A request for one number wants that number (T/sit(N)(2)), and one for a key that key; what else a request says is the card's to look for.
 fn parameters_fit(event: &Event<'_>, occurrence: &Occurrence) -> bool {
-    use crate::proto::package::EventParameters::Number;
+    use crate::proto::package::EventParameters::{Number, ToneDuration};
+    let text = occurrence.parameters.as_bytes();
     match occurrence.event.event_parameters(event.parameters) {
-        Ok(Number(wanted)) if !occurrence.parameters.is_empty() => {
-            crate::proto::codec::scan::decimal(occurrence.parameters.as_bytes(), 9).is_none_or(|number| number == wanted)
+        Ok(ToneDuration { key, .. }) => {
+            text.strip_prefix(b"dg=").and_then(|text| text.first()).is_none_or(|&is| super::hold::is_key(key, is))
         }
+        Ok(Number(wanted)) if !text.is_empty() => crate::proto::codec::scan::decimal(text, 9).is_none_or(|number| number == wanted),
         _ => true,
     }
 }

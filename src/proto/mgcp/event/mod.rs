@@ -15,6 +15,7 @@ mod age;
 mod audit;
 pub mod check;
 mod dial;
+mod hold;
 mod list;
 mod sequence;
 mod signals;
@@ -22,6 +23,7 @@ mod watch;
 
 pub use audit::{write, write_notify};
 pub use check::{Carrier, Check, Lists};
+pub use hold::end as key_released;
 pub use watch::{NOTIFIES_MAX, Occurrence, Quarantine, State, Watch, WatchSlot, Watches};
 
 use crate::proto::base::{Counter, EndpointIndex, HexId, Time, TransactionId};
@@ -194,6 +196,7 @@ fn install(calls: &mut Calls, now: Time, slot: WatchSlot, lists: &Lists<'_>, cur
     watch_silence(calls, now, slot);
     dial::begin(calls, now, slot);
     age::schedule(calls, slot);
+    hold::schedule(calls, slot);
     signals::replace(calls, now, slot, lists.signals, current);
 }
 
@@ -239,6 +242,9 @@ pub fn occur(calls: &mut Calls, now: Time, endpoint: EndpointIndex, occurrence: 
         None => None,
     };
     let Some(slot) = slot else { return };
+    if occurrence.connection.is_none() {
+        hold::begin(calls, now, slot, occurrence.event);
+    }
     match calls.watches.get(slot).map(|watch| watch.state) {
         Some(State::Normal) => process(calls, now, slot, occurrence),
         Some(State::Lockstep | State::Notification) => quarantine(calls, now, slot, occurrence),
@@ -273,6 +279,12 @@ fn is_detected(calls: &Calls, slot: WatchSlot, occurrence: &Occurrence) -> bool 
     let mut room = ROOM;
     let list = list::kept(&calls.endpoints.blobs, watch.detected, &mut room, ListKind::Detected);
     list.is_some_and(|list| list::find(list, calls.channel_kind(watch.endpoint), occurrence).is_some())
+}
+
+/// Whether any list has it.
+fn is_asked(calls: &Calls, slot: WatchSlot, occurrence: &Occurrence) -> bool {
+    let (mut first, mut second) = (ROOM, ROOM);
+    lookup(calls, slot, occurrence, (&mut first, &mut second)).is_some() || is_detected(calls, slot, occurrence)
 }
 
 /// Puts an event that is to be detected in quarantine; it stops signals all the same (O-13).
@@ -483,6 +495,7 @@ pub fn expire(calls: &mut Calls, now: Time, endpoint: EndpointIndex) {
     }
     dial::expire(calls, now, slot);
     age::expire(calls, now, slot);
+    hold::expire(calls, now, slot);
     calls.watches.reschedule(slot);
 }
 

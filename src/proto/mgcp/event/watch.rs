@@ -5,6 +5,7 @@
 //! as text among the blobs of the core. Each watch always has room for the event that triggers a notification.
 
 use super::dial::Dials;
+use super::hold::Held;
 use crate::proto::base::{EndpointIndex, HexId, Queue, QueuePool, Slab, Time, TransactionId};
 use crate::proto::endpoint::{Blob, ConnectionId, EntityId};
 use crate::proto::package::EventId;
@@ -166,6 +167,8 @@ pub struct Watch {
     pub overflowed: bool,
     /// When the timer of D/T runs out.
     pub digit_timer: Time,
+    /// The key of the circuit that is down.
+    pub held: Option<Held>,
     /// Who asks for G/ld, and when it is due.
     pub ages: Ages,
     /// The sounds each list waits for, and what the card listens for.
@@ -202,7 +205,8 @@ impl Watch {
             Ending::Order | Ending::Pending => Time::NEVER,
         };
         let signals = self.signals.iter().flatten().map(ends).min().unwrap_or(Time::NEVER);
-        signals.min(self.digit_timer).min(self.retry).min(self.ages.due)
+        let held = self.held.map_or(Time::NEVER, |held| held.due);
+        signals.min(self.digit_timer).min(self.retry).min(self.ages.due).min(held)
     }
 
     /// A notification was sent.
@@ -372,6 +376,7 @@ impl Watches {
             observed_full: false,
             overflowed: false,
             digit_timer: Time::NEVER,
+            held: None,
             ages: Ages::NOBODY,
             sounds: [Sounds::NONE; 3],
             listening: Sounds::NONE,

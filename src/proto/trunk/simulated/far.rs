@@ -35,6 +35,8 @@ const ANSWER: Duration = ms(500);
 const COLLISION: Duration = ms(1_000);
 /// An on-hook of this length ends a call to an operator; a shorter one is a flash.
 const OPERATOR_PATIENCE: Duration = ms(1_500);
+/// How long it holds a key down, of the time that a digit takes.
+const KEY: Duration = ms(70);
 /// Delay of an echo.
 const ECHO: Duration = ms(20);
 
@@ -53,6 +55,7 @@ pub struct FarEnds {
 enum Step {
     Show(u32, bool),
     NextDigit(u32),
+    Key(u8, bool),
     Silence(u32),
     Sent(u32),
     Tone(u32, bool, bool),
@@ -199,6 +202,10 @@ impl FarEnds {
                 end.plan += 1;
                 let plan = end.plan;
                 self.at(now, endpoint, Step::Show(plan, hook == Hook::Off));
+            }
+            FarOrder::Hold(key, ms) => {
+                self.at(now, endpoint, Step::Key(key, true));
+                self.at(now + Duration::from_millis(ms.into()), endpoint, Step::Key(key, false));
             }
             FarOrder::Wink => self.pulse(now, endpoint, true, WINK),
             FarOrder::Flash => self.pulse(now, endpoint, false, FLASH),
@@ -380,9 +387,14 @@ impl FarEnds {
                 let taken = !needs_receiver || end.listens == Some(kind);
                 let until = now + length(kind, &[symbol]);
                 end.dials_until = until;
+                if kind == DigitKind::Dtmf {
+                    self.at(now + KEY, endpoint, Step::Key(symbol, false));
+                }
                 self.at(until, endpoint, Step::NextDigit(plan));
                 taken.then_some(LineInput::Digit(kind, symbol))
             }
+            Step::Key(key, true) => Some(LineInput::Digit(DigitKind::Dtmf, key)),
+            Step::Key(key, false) => Some(LineInput::KeyUp(key)),
             // Either it wants the next string or has the last: both are a wink. Then the call is answered.
             Step::Silence(plan) if plan == end.plan => {
                 let answers = matches!(end.behaviour.unwrap_or(default), Behaviour::Answers | Behaviour::Hangs);

@@ -3,7 +3,7 @@
 use super::world::{Network, World};
 use super::*;
 use crate::proto::package::parameters::Digits;
-use crate::proto::trunk::DigitKind;
+use crate::proto::trunk::{DigitKind, Sounds};
 
 fn with_events() -> Media {
     let media = media(Mode::SendRecv, 0);
@@ -82,6 +82,27 @@ fn the_other_trunk_gets_tones() {
         let began = |event: &Event| if let Event::Digit { symbol, on: true, .. } = event { Some(*symbol) } else { None };
         assert_eq!(heard.iter().filter_map(began).collect::<Vec<_>>(), b"159#");
     }
+}
+
+/// `su=true` of D/DD: the keys that were asked for do not go out on connections, once they are known; others do.
+#[test]
+fn suppressed_keys_do_not_go_out() {
+    let mut dialler = Ds0::new(Settings::default());
+    let mut digits = Digits::NONE;
+    b"57".iter().for_each(|&key| assert!(digits.push(key)));
+    dialler.send_digits(DigitKind::Dtmf, digits);
+    let mut world = World::new(9, Network::default(), [Settings::default(); 2], [media(Mode::SendRecv, 0); 2], 0);
+    let suppressed = Sounds::suppressing(|key| key == b'5');
+    world.sides[0].ds0.watch(Wanted { keys: true, suppressed, ..Wanted::default() });
+    world.feed(0, move |_| {
+        let mut octet = [0xff];
+        dialler.exchange(Time::ZERO, &mut octet, &mut |_, _, _, _| {});
+        octet[0]
+    });
+    world.run(600);
+    let loud = world.sides[1].heard.chunks(8).filter(|octets| level(Law::Mu, octets) > -30.0).count();
+    // 70 ms of the second key, and what is heard of the first one before it is known.
+    assert!((95..=125).contains(&loud), "{loud} ms");
 }
 
 /// A key held for 20 s is one event in segments (RFC 4733 2.5.1.3), and one key at the other end.

@@ -4,7 +4,7 @@ use super::world::sine;
 use super::*;
 use crate::proto::base::Rng;
 use crate::proto::package::parameters::{Digits, MfDigit};
-use crate::proto::package::{EventId, PackageId, find_item};
+use crate::proto::package::{ChannelKind, EventId, PackageId, find_item, packages};
 use crate::proto::trunk::DigitKind;
 use std::time::Duration;
 
@@ -154,6 +154,35 @@ fn digits_are_heard_as_they_were_sent() {
             }
         }
     }
+}
+
+/// PKG-01: whatever a DS0 without signalling can be asked to play it plays, and D/T is silent: a timer and nothing else (D.22). G/rbk is G/rt on a
+/// connection by the time it gets here, T/as and T/bl are of lines, and of SL its members.
+#[test]
+fn every_signal_of_a_trunk_can_be_played() {
+    let elsewhere = ["G/rbk", "G/pat", "T/as", "T/bl", "SL/s"];
+    let mut played = 0;
+    for &package in packages(ChannelKind::Clear) {
+        for signal in package.items().filter(|item| item.signal().is_some()) {
+            let name = format!("{signal:?}");
+            let parameters: &[u8] = match name.as_str() {
+                "T/sit" => b"2",
+                "T/ct" => b"in=co1,out=co2",
+                "D/DD" | "D/DO" => b"dg=5",
+                _ => b"",
+            };
+            let mut ds0 = Ds0::new(Settings::default());
+            assert!(ds0.open(Time::ZERO, 0, &media(Mode::SendRecv, 0), 1));
+            let connection = (package == PackageId::R).then_some(0);
+            let begun = ds0.start_signal(connection, signal, parameters);
+            assert_eq!(begun.is_ok(), !elsewhere.contains(&name.as_str()), "{name}");
+            played += u32::from(begun.is_ok());
+        }
+    }
+    assert!(played > 40, "{played}");
+    let mut ds0 = Ds0::new(Settings::default());
+    ds0.start_signal(None, signal(PackageId::D, "T"), b"to=5000").unwrap();
+    assert!(is_silent(Law::Mu, &listen(&mut ds0, 100)));
 }
 
 /// Q.24: 40 ms are a key, 20 ms are none; 10 ms of silence do not make two of one.
