@@ -265,6 +265,14 @@ register! {
         /// description says: for far ends behind address translation. Else packets from elsewhere are dropped and counted, and only an agent
         /// changes an address.
         symmetric_rtp: bool = false in (); restart
+        /// The quality alert of RTP (R/qa): more packets than so many of 1,000 are lost within five seconds. 0: loss is not looked at. At 5 % even
+        /// concealed loss is heard in every sentence.
+        quality_loss: u16 = 50 in 0..=1_000; restart
+        /// The quality alert: the far end is further away than this, one way, as RTCP tells. 0: not looked at. 400 ms is the most that ITU-T G.114
+        /// allows.
+        quality_delay: Duration = (millis(400)) in Duration::ZERO..=seconds(10); restart
+        /// The quality alert: the arrival of packets varies by more than this. 0: not looked at.
+        quality_jitter: Duration = (millis(60)) in Duration::ZERO..=seconds(1); restart
     }
 
     /// A trunk span, or several of a kind. One table for each.

@@ -5,7 +5,7 @@ use crate::proto::base::{EndpointIndex, Time};
 use crate::proto::package::EventId;
 use crate::proto::trunk::CircuitView;
 use crate::proto::trunk::{
-    Answer, Card, CardFault, CardOrder, Facility, Hook, Indication, LineOrder, Media, MediaAddress, MediaReport, SimCard, Sounds,
+    Answer, Card, CardFault, CardOrder, Facility, Hook, Indication, LineOrder, Measure, Media, MediaAddress, MediaReport, SimCard, Sounds,
 };
 
 /// Both kinds of card.
@@ -72,8 +72,8 @@ impl Card for Mixed {
         self.of_mut(endpoint).listen_for(now, endpoint, sounds);
     }
 
-    fn watch_silence(&mut self, now: Time, endpoint: EndpointIndex, connection: u32, seconds: u16, after_report: bool) {
-        self.of_mut(endpoint).watch_silence(now, endpoint, connection, seconds, after_report);
+    fn measure(&mut self, now: Time, endpoint: EndpointIndex, connection: u32, what: Measure) {
+        self.of_mut(endpoint).measure(now, endpoint, connection, what);
     }
 
     fn check_event(&self, endpoint: EndpointIndex, event: EventId) -> Result<(), CardFault> {

@@ -169,7 +169,12 @@ fn pseudowires(config: &Config, plan: &Plan, facilities: &[Facility], share: &Sh
         let law = if of_plan.law == Law::A { voice::Law::A } else { voice::Law::Mu };
         let connections = config.limits.connections_per_endpoint.into();
         let (time_out, symmetric) = (config.cesopsn.media_timeout, config.cesopsn.symmetric_rtp);
-        let voice = voice::Settings { law, connections, time_out, symmetric, ..voice::Settings::default() };
+        let quality = voice::Quality {
+            loss_per_mille: config.cesopsn.quality_loss,
+            delay_ms: config.cesopsn.quality_delay.as_millis() as u16,
+            jitter_ms: config.cesopsn.quality_jitter.as_millis() as u16,
+        };
+        let voice = voice::Settings { law, connections, time_out, symmetric, quality, ..voice::Settings::default() };
         let settings = DigroupSettings { circuit, facility: *facility, endpoints, coding, voice };
         carried.push(Carried { settings, range: span.endpoints, wire });
     }

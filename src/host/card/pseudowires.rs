@@ -16,7 +16,8 @@ use crate::proto::base::{EndpointIndex, EndpointRange, Rng, Time};
 use crate::proto::circuit::{Digroup, DigroupSettings};
 use crate::proto::package::EventId;
 use crate::proto::trunk::{
-    Answer, Card, CardFault, CardOrder, CircuitView, Facility, Hook, Indication, LineOrder, Media, MediaAddress, MediaReport, Sounds,
+    Answer, Card, CardFault, CardOrder, CircuitView, Facility, Hook, Indication, LineOrder, Measure, Media, MediaAddress, MediaReport,
+    Sounds,
 };
 use crate::proto::voice::Ds0;
 use anyhow::{Context, Result, anyhow};
@@ -256,9 +257,9 @@ impl Card for Pseudowires {
         }
     }
 
-    fn watch_silence(&mut self, now: Time, endpoint: EndpointIndex, connection: u32, seconds: u16, after_report: bool) {
+    fn measure(&mut self, now: Time, endpoint: EndpointIndex, connection: u32, what: Measure) {
         if let Some(media) = self.media(endpoint, connection) {
-            media.watch_silence(now, connection, Some((seconds, after_report)));
+            media.measure(now, connection, what);
         }
     }
 

@@ -11,8 +11,8 @@ use crate::proto::package::{ChannelKind, EventId, HookRule, PackageId, find_item
 use crate::proto::timer::TimerWheel;
 use crate::proto::trunk::CircuitView;
 use crate::proto::trunk::{
-    Answer, Card, CardFault, CardOrder, DigitKind, EventText, Facility, Hook, Indication, LineInput, LineOrder, Media, MediaAddress,
-    MediaReport, Seizer, Sounds, Trouble,
+    Answer, Card, CardFault, CardOrder, DigitKind, EventText, Facility, Hook, Indication, LineInput, LineOrder, Measure, Media,
+    MediaAddress, MediaReport, Seizer, Sounds, Trouble,
 };
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -290,8 +290,8 @@ impl Card for Lines {
         self.card.listen_for(now, endpoint, sounds);
     }
 
-    fn watch_silence(&mut self, now: Time, endpoint: EndpointIndex, connection: u32, seconds: u16, after_report: bool) {
-        self.card.watch_silence(now, endpoint, connection, seconds, after_report);
+    fn measure(&mut self, now: Time, endpoint: EndpointIndex, connection: u32, what: Measure) {
+        self.card.measure(now, endpoint, connection, what);
     }
 
     fn check_event(&self, endpoint: EndpointIndex, event: EventId) -> Result<(), CardFault> {

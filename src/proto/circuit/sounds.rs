@@ -23,7 +23,7 @@ pub(super) fn wanted(sounds: Sounds) -> Wanted {
             (Sounds::MODEM, SingleTone::Answer),
             (Sounds::FAX, SingleTone::FaxCall),
         ]),
-        suppressed: sounds,
+        others: sounds,
         far_tones: all(&[(Sounds::FAR_CO1, SingleTone::Co1), (Sounds::FAR_CO2, SingleTone::Co2)]),
     }
 }
@@ -33,6 +33,10 @@ pub(super) fn wanted(sounds: Sounds) -> Wanted {
 pub(super) fn indication(now: Time, endpoint: EndpointIndex, event: Event, media: &mut Ds0) -> Option<Indication> {
     let line = |input| Some(Indication::Line { endpoint, input, at: now });
     let told = |connection, event: EventId| Some(Indication::Event { endpoint, connection, event, parameters: EventText::NONE });
+    let of_far_end = |connection, name: &[u8], text: &str| {
+        let (event, parameters) = (find_item(PackageId::R, name)?, EventText::new(text.as_bytes()));
+        Some(Indication::Event { endpoint, connection: Some(connection), event, parameters })
+    };
     match event {
         Event::Digit { kind, symbol, on: true } => line(LineInput::Digit(kind, symbol)),
         Event::Digit { kind: DigitKind::Dtmf, symbol, on: false } => line(LineInput::KeyUp(symbol)),
@@ -53,10 +57,12 @@ pub(super) fn indication(now: Time, endpoint: EndpointIndex, event: Event, media
         }
         Event::Key { connection, key } => told(Some(connection), find_item(PackageId::D, &[key])?),
         Event::MediaArrived { connection } => told(Some(connection), find_item(PackageId::R, b"ma")?),
-        Event::Silent { connection, seconds } => {
-            let parameters = EventText::new(seconds.to_string().as_bytes());
-            Some(Indication::Event { endpoint, connection: Some(connection), event: find_item(PackageId::R, b"rto")?, parameters })
-        }
+        Event::Silent { connection, seconds } => of_far_end(connection, b"rto", &seconds.to_string()),
+        Event::Lossy { connection, limit } => of_far_end(connection, b"pl", &limit.to_string()),
+        Event::Codec { connection, payload_type } => of_far_end(connection, b"uc", &format!("{payload_type:X}")),
+        Event::Period { connection, ms } => of_far_end(connection, b"sr", &ms.to_string()),
+        Event::Buffer { connection, ms } => of_far_end(connection, b"ji", &ms.to_string()),
+        Event::Poor { connection } => of_far_end(connection, b"qa", ""),
         Event::TimedOut { connection, again } => Some(Indication::MediaLost { endpoint, connection, again }),
     }
 }

@@ -191,7 +191,7 @@ pub fn opened(
         if plan.described.is_some() {
             event::connection_described(calls, now, plan.endpoint, slot);
         }
-        event::connection_up(calls, plan.endpoint);
+        event::connection_up(calls, now, plan.endpoint, slot);
     }
     let current = Some(created.connection);
     let entity = request.is_some_and(|request| request::apply(calls, now, plan.endpoint, request, command, current));
@@ -212,7 +212,7 @@ pub fn joined(
     connection.remote = Remote::Local(other.0, other.1);
     let current = Some(connection.id);
     event::connection_described(calls, now, plan.endpoint, slot);
-    event::connection_up(calls, plan.endpoint);
+    event::connection_up(calls, now, plan.endpoint, slot);
     plan.request.as_ref().is_some_and(|request| request::apply(calls, now, plan.endpoint, request, command, current))
 }
 

@@ -45,9 +45,8 @@ pub trait Card {
     /// sounds cost nothing may indicate all.
     fn listen_for(&mut self, _: Time, _: EndpointIndex, _: Sounds) {}
 
-    /// Somebody waits for so many seconds without a packet on a connection, from now or, if so, from the next RTCP packet on (R/rto); it is
-    /// told of once.
-    fn watch_silence(&mut self, _now: Time, _: EndpointIndex, _connection: u32, _seconds: u16, _after_report: bool) {}
+    /// Somebody waits from now on for this of a connection; it is told of once.
+    fn measure(&mut self, _now: Time, _: EndpointIndex, _connection: u32, _: Measure) {}
 
     /// Whether `event` can be asked for in the present state of the line (EVT-05).
     fn check_event(&self, _: EndpointIndex, _: EventId) -> Result<(), CardFault> {
@@ -280,6 +279,20 @@ pub enum Indication {
         /// When, as the card saw it: durations of hooks are judged by this, so that a core that is late reads a wink as a wink.
         at: Time,
     },
+}
+
+/// What somebody waits for of the packets of a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Measure {
+    /// R/rto: so many seconds without one, from now or, if so, from the next RTCP packet on.
+    Silence {
+        /// How many.
+        seconds: u16,
+        /// From when.
+        after_report: bool,
+    },
+    /// R/pl: of 100,000 packets more than so many are lost.
+    Loss(u32),
 }
 
 /// What goes wrong with the signalling of a channel.

@@ -35,8 +35,16 @@ impl Sounds {
     /// R/co2, on the connections.
     pub const FAR_CO2: Sounds = Sounds(1 << 10);
 
-    /// R/rto: nothing comes from the far ends of connections. Which and for how long is told by [`super::Card::watch_silence`].
-    pub const FAR_SILENCE: Sounds = Sounds(1 << 11);
+    /// R/rto and R/pl: of which connections, and how much, is told by [`super::Card::measure`].
+    pub const FAR_MEASURED: Sounds = Sounds(1 << 11);
+    /// R/uc: the codec of a far end.
+    pub const FAR_CODEC: Sounds = Sounds(1 << 12);
+    /// R/sr: the length of its packets.
+    pub const FAR_PERIOD: Sounds = Sounds(1 << 13);
+    /// R/ji: how deep the buffer of a connection is.
+    pub const FAR_BUFFER: Sounds = Sounds(1 << 14);
+    /// R/qa: how well a far end is heard.
+    pub const FAR_QUALITY: Sounds = Sounds(1 << 15);
 
     /// Keys that are kept off the connections while they are heard (`su=true` of D/DD).
     pub fn suppressing(keys: impl Fn(u8) -> bool) -> Sounds {
@@ -64,7 +72,11 @@ impl Sounds {
             (PackageId::G, "ft") => Sounds::FAX,
             (PackageId::R, "co1") => Sounds::FAR_CO1,
             (PackageId::R, "co2") => Sounds::FAR_CO2,
-            (PackageId::R, "rto") => Sounds::FAR_SILENCE,
+            (PackageId::R, "rto" | "pl") => Sounds::FAR_MEASURED,
+            (PackageId::R, "uc") => Sounds::FAR_CODEC,
+            (PackageId::R, "sr") => Sounds::FAR_PERIOD,
+            (PackageId::R, "ji") => Sounds::FAR_BUFFER,
+            (PackageId::R, "qa") => Sounds::FAR_QUALITY,
             _ => Sounds::NONE,
         }
     }

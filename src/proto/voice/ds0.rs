@@ -15,7 +15,7 @@ use super::turn::{Kind, control};
 use crate::proto::base::{Mode, Time};
 use crate::proto::package::parameters::Digits;
 use crate::proto::package::{EventId, PackageId};
-use crate::proto::trunk::{CardFault, CheckTone, DigitKind, Media, MediaReport};
+use crate::proto::trunk::{CardFault, CheckTone, DigitKind, Measure, Media, MediaReport, Sounds};
 use std::net::SocketAddr;
 
 /// The media of one DS0.
@@ -138,12 +138,18 @@ impl Ds0 {
         let first = leg.inbound.statistics.packets == 1;
         match arrived {
             Arrival::Refused => self.counted.unknown += 1,
-            Arrival::Taken(key) => {
+            Arrival::Taken { key, codec, period_ms } => {
                 if first {
                     self.events.push(Event::MediaArrived { connection });
                 }
                 if let Some(key) = key {
                     self.events.push(Event::Key { connection, key });
+                }
+                if let Some(payload_type) = codec.filter(|_| self.wanted.others.has(Sounds::FAR_CODEC)) {
+                    self.events.push(Event::Codec { connection, payload_type });
+                }
+                if let Some(ms) = period_ms.filter(|_| self.wanted.others.has(Sounds::FAR_PERIOD)) {
+                    self.events.push(Event::Period { connection, ms });
                 }
             }
         }
@@ -218,11 +224,12 @@ impl Ds0 {
         self.plan();
     }
 
-    /// [`Event::Silent`] follows after so many seconds without a packet, counted from now, or with `true` from the next RTCP packet;
-    /// `None`: it does not.
-    pub fn watch_silence(&mut self, now: Time, connection: u32, asked: Option<(u16, bool)>) {
-        if let Some(leg) = self.leg_mut(connection) {
-            leg.silence.ask(now, asked);
+    /// From now on this is waited for on a connection, once: [`Event::Silent`], [`Event::Lossy`].
+    pub fn measure(&mut self, now: Time, connection: u32, what: Measure) {
+        let Some(leg) = self.leg_mut(connection) else { return };
+        match what {
+            Measure::Silence { seconds, after_report } => leg.silence.ask(now, Some((seconds, after_report))),
+            Measure::Loss(limit) => leg.loss.ask(limit, &leg.inbound.statistics),
         }
     }
 

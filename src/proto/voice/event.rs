@@ -10,8 +10,8 @@ use std::collections::VecDeque;
 pub struct Wanted {
     /// Keys of telephones, on the circuit.
     pub keys: bool,
-    /// Keys that do not go out on connections while they are heard: see [`Sounds::suppresses`].
-    pub suppressed: Sounds,
+    /// What else: keys that do not go out on connections while they are heard ([`Sounds::suppresses`]), and what far ends do.
+    pub others: Sounds,
     /// Single tones, on the circuit.
     pub tones: SingleTones,
     /// Single tones in what the far ends of connections say.
@@ -53,7 +53,40 @@ pub enum Event {
         /// The connection.
         connection: u32,
     },
-    /// Nothing came for as long as was asked for ([`super::Ds0::watch_silence`]).
+    /// The far end of a connection sends another payload type than before.
+    Codec {
+        /// The connection.
+        connection: u32,
+        /// The type.
+        payload_type: u8,
+    },
+    /// The far end of a connection sends longer or shorter packets than before.
+    Period {
+        /// The connection.
+        connection: u32,
+        /// Their length in ms.
+        ms: u16,
+    },
+    /// The buffer of a connection was made deeper or shallower.
+    Buffer {
+        /// The connection.
+        connection: u32,
+        /// How deep it is, in ms.
+        ms: u16,
+    },
+    /// More is lost than was asked for ([`super::Ds0::measure`]).
+    Lossy {
+        /// The connection.
+        connection: u32,
+        /// So many of 100,000.
+        limit: u32,
+    },
+    /// The far end of a connection is heard worse than [`super::Quality`] allows; told again only after it was better.
+    Poor {
+        /// The connection.
+        connection: u32,
+    },
+    /// Nothing came for as long as was asked for ([`super::Ds0::measure`]).
     Silent {
         /// The connection.
         connection: u32,

@@ -6,6 +6,7 @@ use super::g711::Law;
 use super::inbound::Inbound;
 use super::keys::Keys;
 use super::playout::RING;
+use super::quality::{Grade, Loss, Quality};
 use super::rtcp;
 use super::rtp::{HEADER, Packet};
 use super::sender::{Format, OCTETS_MAX, Sender};
@@ -31,6 +32,10 @@ pub(super) struct Leg {
     pub sender: Sender,
     pub control: Control,
     pub silence: Silence,
+    pub loss: Loss,
+    quality: Grade,
+    /// Payload type and octets of the last packet with voice.
+    voice: Option<(u8, usize)>,
     /// What it heard in this turn, in the trunk's law.
     pub heard: [u8; BLOCK],
     /// What is played to its far end.
@@ -55,8 +60,15 @@ struct Gain {
 pub(super) enum Arrival {
     /// It was not taken.
     Refused,
-    /// It was; a telephone event that began with it.
-    Taken(Option<u8>),
+    /// It was.
+    Taken {
+        /// A telephone event that began with it.
+        key: Option<u8>,
+        /// Its payload type, when the packet before was of another.
+        codec: Option<u8>,
+        /// How long it is, in ms, when the packet before was longer or shorter.
+        period_ms: Option<u16>,
+    },
 }
 
 impl Leg {
@@ -76,6 +88,9 @@ impl Leg {
             sender: Sender::new(),
             control: Control::new(),
             silence: Silence::default(),
+            loss: Loss::default(),
+            quality: Grade::default(),
+            voice: None,
             heard: [settings.law.idle(); BLOCK],
             signal: None,
             ears: Singles::new(settings.law),
@@ -93,6 +108,7 @@ impl Leg {
         self.sender.start(format(media), seed);
         self.control.start(now, seed);
         (self.silence, self.signal, self.transponder, self.keys) = (Silence::default(), None, None, Keys::default());
+        (self.loss, self.quality, self.voice) = (Loss::default(), Grade::default(), None);
         (self.heard, self.ears) = ([law.idle(); BLOCK], Singles::new(law));
         self.media = Media::default();
         self.change(settings, media);
@@ -130,8 +146,12 @@ impl Leg {
         }
         self.silence.note(now, self.media.mode, false);
         if event {
-            return Arrival::Taken(self.keys.receive(packet.timestamp, packet.payload));
+            let key = self.keys.receive(packet.timestamp, packet.payload);
+            return Arrival::Taken { key, codec: None, period_ms: None };
         }
+        let before = self.voice.replace((packet.payload_type, packet.payload.len()));
+        let codec = before.filter(|(codec, _)| *codec != packet.payload_type).map(|_| packet.payload_type);
+        let period_ms = before.filter(|(_, octets)| *octets != packet.payload.len()).map(|_| (packet.payload.len() / 8) as u16);
         let convert = match (coding, &self.gain) {
             (Some(Coding::Mu), None) => Law::Mu.conversion(law),
             (Some(Coding::A), None) => Law::A.conversion(law),
@@ -140,7 +160,7 @@ impl Leg {
             (Some(Coding::Clear) | None, _) => None,
         };
         self.inbound.playout.insert(packet.timestamp, packet.payload, convert);
-        Arrival::Taken(None)
+        Arrival::Taken { key: None, codec, period_ms }
     }
 
     /// An RTCP packet came to its port; false when it was none.
@@ -216,6 +236,11 @@ impl Leg {
             jitter_ms: statistics.jitter_ms(),
             latency_ms: self.control.latency_ms(),
         }
+    }
+
+    /// Whether its far end is heard worse than is allowed, since now.
+    pub fn grade(&mut self, now: Time, quality: &Quality) -> bool {
+        self.quality.is_poor(now, quality, &self.inbound.statistics, self.control.latency_ms())
     }
 
     /// Whether what the circuit hears goes out on it (RFC 3435 2.3.1).

@@ -96,6 +96,10 @@ pub struct Playout {
     heard: bool,
     /// The timestamp to play next.
     next: u32,
+    /// The one behind the last octet that came.
+    newest: u32,
+    /// Slips that were asked for.
+    slips_told: u64,
     /// So many octets are played at once: a lead can become shorter by as much from one moment to the next.
     grain: i32,
     /// Octets to be left out, or if negative to be played again.
@@ -143,6 +147,8 @@ impl Playout {
             running: false,
             heard: false,
             next: 0,
+            newest: 0,
+            slips_told: 0,
             grain: 8,
             correction: 0,
             waited: 0,
@@ -158,6 +164,14 @@ impl Playout {
     pub fn reset(&mut self) {
         self.stop();
         self.counted = Played::default();
+        self.slips_told = 0;
+    }
+
+    /// How deep it is, in ms, when it was made deeper or shallower since this was asked last (R/ji).
+    pub fn resized(&mut self) -> Option<u16> {
+        let before = std::mem::replace(&mut self.slips_told, self.counted.slips);
+        let waiting = self.newest.wrapping_sub(self.next).cast_signed().clamp(8, RING as i32);
+        (before != self.counted.slips).then_some((waiting / 8) as u16)
     }
 
     /// From now on octets are data (RFC 4040), or voice.
@@ -190,6 +204,10 @@ impl Playout {
         let most = i32::from(self.depths.max_ms) * 8;
         if lead > most {
             self.correct(lead - most);
+        }
+        let end = timestamp.wrapping_add(payload.len() as u32);
+        if end.wrapping_sub(self.newest).cast_signed() > 0 || self.newest.wrapping_sub(self.next).cast_signed() > RING as i32 {
+            self.newest = end;
         }
         if lead >= 0 && self.is_present(timestamp) {
             self.counted.duplicate += 1;

@@ -2,6 +2,7 @@
 
 use super::g711::Law;
 use super::playout::Depths;
+use super::quality::Quality;
 use crate::proto::trunk::CheckTone;
 use std::time::Duration;
 
@@ -22,6 +23,8 @@ pub struct Settings {
     pub transponder_hears: CheckTone,
     /// After so long without a packet of a far end that has sent and is to send, [`super::Event::TimedOut`]; zero: never.
     pub time_out: Duration,
+    /// What is poor quality.
+    pub quality: Quality,
     /// NTP time of the origin of [`crate::proto::base::Time`]; 0 when it is not known.
     pub wall: u64,
 }
@@ -36,6 +39,7 @@ impl Default for Settings {
             symmetric: false,
             transponder_hears: CheckTone::Co1,
             time_out: Duration::ZERO,
+            quality: Quality::default(),
             wall: 0,
         }
     }

@@ -9,7 +9,7 @@ use super::rtcp;
 use super::settings::Settings;
 use super::telephone_event::TelephoneEvent;
 use crate::proto::base::{Mode, Time};
-use crate::proto::trunk::DigitKind;
+use crate::proto::trunk::{DigitKind, Sounds};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ impl Ds0 {
         circuit.copy_from_slice(block);
         if !self.ears.is_empty() {
             self.listen_to(circuit, out);
-            if self.key.is_some_and(|key| self.wanted.suppressed.suppresses(key)) {
+            if self.key.is_some_and(|key| self.wanted.others.suppresses(key)) {
                 circuit.fill(law.idle());
             }
         }
@@ -117,9 +117,20 @@ impl Ds0 {
 
     /// Reports that are due, and far ends that are silent.
     fn look(&mut self, now: Time, out: &mut impl FnMut(u32, SocketAddr, Kind, &[u8])) {
-        let Ds0 { settings, legs, open, events, .. } = self;
+        let Ds0 { settings, legs, open, events, wanted, .. } = self;
         for leg in legs.iter_mut().take(*open) {
             let connection = leg.connection;
+            let poor = leg.grade(now, &settings.quality);
+            if poor && wanted.others.has(Sounds::FAR_QUALITY) {
+                events.push(Event::Poor { connection });
+            }
+            let resized = leg.inbound.playout.resized();
+            if let Some(ms) = resized.filter(|_| wanted.others.has(Sounds::FAR_BUFFER)) {
+                events.push(Event::Buffer { connection, ms });
+            }
+            if let Some(limit) = leg.loss.is_over(&leg.inbound.statistics) {
+                events.push(Event::Lossy { connection, limit });
+            }
             if now >= leg.control.due {
                 control(settings, now, leg, false, out);
             }

@@ -31,7 +31,7 @@ use crate::proto::codec::mgcp::{ActionSet, Embedded, EventList, ListKind, Writer
 use crate::proto::endpoint::{Blob, Blobs, CONNECTIONS_PER_ENDPOINT, ConnectionId, ConnectionSlot, EntityId};
 use crate::proto::mgcp::{self, Calls, Refused};
 use crate::proto::package::{ChannelKind, EventId, EventParameters, PackageId, find_item};
-use crate::proto::trunk::{EventText, Sounds};
+use crate::proto::trunk::{EventText, Measure, Sounds};
 use list::{Found, ROOM, Room};
 use watch::Which;
 
@@ -193,7 +193,7 @@ fn install(calls: &mut Calls, now: Time, slot: WatchSlot, lists: &Lists<'_>, cur
         watch.digit_map = stored.unwrap_or(Blob::NONE);
     }
     listen(calls, now, slot);
-    watch_silence(calls, now, slot);
+    measure(calls, now, slot, None);
     dial::begin(calls, now, slot);
     age::schedule(calls, slot);
     hold::schedule(calls, slot);
@@ -210,18 +210,22 @@ fn listen(calls: &mut Calls, now: Time, slot: WatchSlot) {
     }
 }
 
-/// R/rto: the card measures, from now on, the silence of connections that are there and asked for.
-fn watch_silence(calls: &mut Calls, now: Time, slot: WatchSlot) {
-    let Some(watch) = calls.watches.get(slot).filter(|watch| watch.listening.has(Sounds::FAR_SILENCE)) else { return };
+/// R/rto, R/pl: the card measures, from now on, the connections that are there and asked for, or this one.
+fn measure(calls: &mut Calls, now: Time, slot: WatchSlot, only: Option<ConnectionSlot>) {
+    let Some(watch) = calls.watches.get(slot).filter(|watch| watch.listening.has(Sounds::FAR_MEASURED)) else { return };
     let (endpoint, kind) = (watch.endpoint, calls.channel_kind(watch.endpoint));
     let mut room = ROOM;
     let Some(asked) = list::kept(&calls.endpoints.blobs, watch.requested, &mut room, ListKind::Requested) else { return };
     for event in asked.iter() {
         let Ok(list::Meaning::One(one)) = list::meaning(&event, kind) else { continue };
-        let Ok(EventParameters::Silence { seconds, after_report }) = one.event_parameters(event.parameters) else { continue };
+        let what = match one.event_parameters(event.parameters) {
+            Ok(EventParameters::Silence { seconds, after_report }) => Measure::Silence { seconds, after_report },
+            Ok(EventParameters::Number(limit)) if one.package() == PackageId::R && one.item().name == "pl" => Measure::Loss(limit),
+            _ => continue,
+        };
         let wanted = list::place(event.connection);
-        for connection in there(calls, endpoint, wanted).into_iter().flatten() {
-            calls.card.watch_silence(now, endpoint, connection, seconds, after_report);
+        for connection in there(calls, endpoint, wanted).into_iter().flatten().filter(|&one| only.is_none_or(|only| only == one)) {
+            calls.card.measure(now, endpoint, connection, what);
         }
     }
 }
@@ -511,9 +515,10 @@ pub fn signal_ended(
     calls.watch_slot(endpoint).is_some_and(|slot| signals::ended(calls, now, slot, connection, signal, failed))
 }
 
-/// `endpoint` has got a connection.
-pub fn connection_up(calls: &mut Calls, endpoint: EndpointIndex) {
+/// `endpoint` has got a connection; what was asked for of all of them is measured there too (SIG-15).
+pub fn connection_up(calls: &mut Calls, now: Time, endpoint: EndpointIndex, connection: ConnectionSlot) {
     if let Some(slot) = calls.watch_slot(endpoint) {
+        measure(calls, now, slot, Some(connection));
         age::schedule(calls, slot);
         calls.watches.reschedule(slot);
     }

@@ -92,8 +92,8 @@ fn suppressed_keys_do_not_go_out() {
     b"57".iter().for_each(|&key| assert!(digits.push(key)));
     dialler.send_digits(DigitKind::Dtmf, digits);
     let mut world = World::new(9, Network::default(), [Settings::default(); 2], [media(Mode::SendRecv, 0); 2], 0);
-    let suppressed = Sounds::suppressing(|key| key == b'5');
-    world.sides[0].ds0.watch(Wanted { keys: true, suppressed, ..Wanted::default() });
+    let others = Sounds::suppressing(|key| key == b'5');
+    world.sides[0].ds0.watch(Wanted { keys: true, others, ..Wanted::default() });
     world.feed(0, move |_| {
         let mut octet = [0xff];
         dialler.exchange(Time::ZERO, &mut octet, &mut |_, _, _, _| {});

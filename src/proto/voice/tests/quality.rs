@@ -2,6 +2,7 @@
 
 use super::world::{Network, STEP, World, sine, tone};
 use super::*;
+use crate::proto::trunk::{Measure, Sounds};
 
 /// How much of what was heard is not the tone: the rest of a fit over 20 ms, against the tone, in dB; one value for each 20 ms.
 fn distortion(octets: &[u8], hz: f64) -> Vec<f64> {
@@ -207,5 +208,96 @@ fn a_gap_at_the_start_of_a_call_does_not_play_the_call_before() {
         }
         let gap = span(&mut ds0, &mut [idle; 40], true);
         assert!(gap.iter().all(|octet| *octet == idle), "{between}: {gap:?}");
+    }
+}
+
+/// Events of far ends, as somebody who waits for them is told.
+fn told(ds0: &mut Ds0, wanted: impl Fn(&Event) -> bool) -> Vec<Event> {
+    std::iter::from_fn(|| ds0.poll()).filter(|event| wanted(event)).collect()
+}
+
+/// Packets of these types and lengths arrive, one behind the other.
+fn arrive(ds0: &mut Ds0, packets: &[(u8, usize)]) {
+    for (place, &(payload_type, octets)) in packets.iter().enumerate() {
+        let (sequence, timestamp) = (place as u16, place as u32 * 160);
+        let packet = rtp::Packet { marker: false, payload_type, sequence, timestamp, ssrc: 1, payload: &[] };
+        let octets = [&packet.header()[..], &vec![0xff; octets]].concat();
+        ds0.packet(Time::from_millis(place as u64 * 20), 0, remote(0), Kind::Rtp, &octets);
+    }
+}
+
+/// R.11, R.12: another payload type and another packet length are told of once, to who waits for them, the first ones not at all.
+#[test]
+fn what_a_far_end_changes_is_told() {
+    for sounds in [Sounds::FAR_CODEC, Sounds::FAR_PERIOD, Sounds::NONE] {
+        let mut ds0 = Ds0::new(Settings::default());
+        ds0.open(Time::ZERO, 0, &media(Mode::SendRecv, 0), 1);
+        ds0.watch(Wanted { others: sounds, ..Wanted::default() });
+        arrive(&mut ds0, &[(0, 160), (0, 160), (8, 160), (8, 160), (8, 80), (0, 80), (77, 80)]);
+        let seen = told(&mut ds0, |event| !matches!(event, Event::MediaArrived { .. }));
+        let connection = 0;
+        let expected = match sounds {
+            Sounds::FAR_CODEC => vec![Event::Codec { connection, payload_type: 8 }, Event::Codec { connection, payload_type: 0 }],
+            Sounds::FAR_PERIOD => vec![Event::Period { connection, ms: 10 }],
+            _ => vec![],
+        };
+        assert_eq!(seen, expected);
+    }
+}
+
+/// R.08: more loss than was asked for is told of once, for each time it is asked for; less is not, nor are packets out of order.
+#[test]
+fn loss_above_what_is_asked_for_is_told_once() {
+    for (loss, limit, expected) in [(10_000, 100, true), (10_000, 5_000, false), (0, 1, false)] {
+        let network = Network { loss_per_million: loss, jitter_ms: 30 };
+        let mut world = World::new(11, network, [Settings::default(); 2], [media(Mode::SendRecv, 0); 2], 0);
+        world.run(1_000);
+        for _ in 0..2 {
+            world.sides[1].ds0.measure(Time(world.now), 0, Measure::Loss(limit));
+            world.run(20_000);
+            let seen = told(&mut world.sides[1].ds0, |event| matches!(event, Event::Lossy { .. }));
+            assert_eq!(seen, vec![Event::Lossy { connection: 0, limit }; usize::from(expected)], "{loss} {limit}");
+        }
+    }
+}
+
+/// R.04: a buffer that grows because packets come late, and shrinks when they do not any more, is told of with its depth.
+#[test]
+fn a_buffer_that_is_resized_is_told() {
+    let mut world =
+        World::new(5, Network { loss_per_million: 0, jitter_ms: 60 }, [Settings::default(); 2], [media(Mode::SendRecv, 0); 2], 0);
+    world.sides[1].ds0.watch(Wanted { others: Sounds::FAR_BUFFER, ..Wanted::default() });
+    world.run(10_000);
+    let depths = |world: &mut World| -> Vec<u16> {
+        let buffers = told(&mut world.sides[1].ds0, |event| matches!(event, Event::Buffer { .. }));
+        buffers.into_iter().map(|event| if let Event::Buffer { ms, .. } = event { ms } else { 0 }).collect()
+    };
+    let grown = depths(&mut world);
+    assert!(!grown.is_empty() && grown.iter().all(|ms| (1..=200).contains(ms)), "{grown:?}");
+    world.network = Network::default();
+    world.run(60_000);
+    let shrunk = depths(&mut world);
+    assert!(!shrunk.is_empty() && shrunk.last() < grown.last(), "{grown:?} {shrunk:?}");
+    world.run(60_000);
+    assert!(depths(&mut world).is_empty(), "a steady network");
+}
+
+/// R.09: poor quality is told of when it begins, and again only after it was better.
+#[test]
+fn a_far_end_that_is_heard_badly_is_an_alert() {
+    let good = Network::default();
+    for (bad, quality) in [
+        (Network { loss_per_million: 100_000, jitter_ms: 0 }, Quality { delay_ms: 0, jitter_ms: 0, ..Quality::default() }),
+        (Network { loss_per_million: 0, jitter_ms: 80 }, Quality { loss_per_mille: 0, delay_ms: 0, jitter_ms: 15 }),
+    ] {
+        let settings = Settings { quality, ..Settings::default() };
+        let mut world = World::new(3, good, [settings; 2], [media(Mode::SendRecv, 0); 2], 0);
+        world.sides[1].ds0.watch(Wanted { others: Sounds::FAR_QUALITY, ..Wanted::default() });
+        for (network, expected) in [(good, 0), (bad, 1), (bad, 0), (good, 0), (bad, 1)] {
+            world.network = network;
+            world.run(20_000);
+            let alerts = told(&mut world.sides[1].ds0, |event| matches!(event, Event::Poor { .. })).len();
+            assert_eq!(alerts, expected, "{quality:?}");
+        }
     }
 }

@@ -5,7 +5,7 @@ use super::*;
 use crate::proto::base::Rng;
 use crate::proto::package::parameters::{Digits, MfDigit};
 use crate::proto::package::{ChannelKind, EventId, PackageId, find_item, packages};
-use crate::proto::trunk::DigitKind;
+use crate::proto::trunk::{DigitKind, Measure};
 use std::time::Duration;
 
 fn never(_: u32, _: SocketAddr, _: Kind, _: &[u8]) {}
@@ -425,10 +425,10 @@ fn a_silent_far_end_is_told_of() {
 
     let mut ds0 = Ds0::new(Settings::default());
     ds0.open(Time::ZERO, 0, &media(Mode::Inactive, 0), 1);
-    ds0.watch_silence(Time::ZERO, 0, Some((3, false)));
+    ds0.measure(Time::ZERO, 0, Measure::Silence { seconds: 3, after_report: false });
     let told = put(&mut ds0, std::iter::repeat_n(0xff, 80_000));
     assert_eq!(told.len(), 1, "one shot");
     assert!((3_000..3_200).contains(&told[0].0) && told[0].1 == Event::Silent { connection: 0, seconds: 3 });
-    ds0.watch_silence(Time::ZERO, 0, Some((3, true)));
+    ds0.measure(Time::ZERO, 0, Measure::Silence { seconds: 3, after_report: true });
     assert!(put(&mut ds0, std::iter::repeat_n(0xff, 80_000)).is_empty(), "not before the first report");
 }

@@ -36,7 +36,7 @@ type Flying = (u64, u64, usize, bool, Vec<u8>);
 
 pub struct World {
     pub sides: [Side; 2],
-    network: Network,
+    pub network: Network,
     rng: Rng,
     flying: BinaryHeap<Reverse<Flying>>,
     sequence: u64,
