@@ -153,6 +153,10 @@ fn every_signal_is_applied_and_ends_as_its_class_says() {
                 step(&mut w, "left on", &["R: T/co1(N)"], (200, &on), 0);
                 step(&mut w, "off", &[&format!("S: {}", with(&bound, &[&own, "-"]))], (200, ""), 0);
             }
+            // Of lines: a channel without signalling has no hook to show (`trunk_items`).
+            SignalClass::Brief { .. } if matches!(name.as_str(), "T/as" | "T/bl") => {
+                step(&mut w, "refused", &[&format!("S: {name}")], (530, ""), 0)
+            }
             SignalClass::Brief { .. } => step(&mut w, "played", &[&format!("S: {}", with(&bound, &[&own]))], (200, ""), 700),
         }
     }

@@ -308,6 +308,10 @@ impl Card for Lines {
                 return line.machine.check(&order?);
             }
         }
+        // A channel without signalling has no hook to answer or block with.
+        if self.line(endpoint).is_none() && signal.package() == PackageId::T && matches!(signal.item().name, "as" | "bl") {
+            return Err(CardFault::State);
+        }
         self.card.check_signal(endpoint, connection, signal, parameters)
     }
 
