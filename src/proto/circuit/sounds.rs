@@ -3,7 +3,7 @@
 use crate::proto::base::{EndpointIndex, Time};
 use crate::proto::package::{EventId, PackageId, find_item};
 use crate::proto::trunk::{CheckTone, DigitKind, EventText, Indication, LineInput, Sounds};
-use crate::proto::voice::{Ds0, Event, SingleTone, SingleTones, Wanted};
+use crate::proto::voice::{Ds0, Event, Progress, SingleTone, SingleTones, Wanted};
 
 /// What a channel is listened to for.
 pub(super) fn wanted(sounds: Sounds) -> Wanted {
@@ -31,6 +31,10 @@ pub(super) fn wanted(sounds: Sounds) -> Wanted {
 /// What is to be said of an event of the media. A check tone that comes back on a connection ends the one that was sent there, and is
 /// told of when it has ended too (COT-01, COT-12).
 pub(super) fn indication(now: Time, endpoint: EndpointIndex, event: Event, media: &mut Ds0) -> Option<Indication> {
+    let on_line = |package, name: &[u8], text: &str| {
+        let (event, parameters) = (find_item(package, name)?, EventText::new(text.as_bytes()));
+        Some(Indication::Event { endpoint, connection: None, event, parameters })
+    };
     let line = |input| Some(Indication::Line { endpoint, input, at: now });
     let told = |connection, event: EventId| Some(Indication::Event { endpoint, connection, event, parameters: EventText::NONE });
     let of_far_end = |connection, name: &[u8], text: &str| {
@@ -55,6 +59,12 @@ pub(super) fn indication(now: Time, endpoint: EndpointIndex, event: Event, media
             }
             None
         }
+        Event::Progress(Progress::Reorder) => on_line(PackageId::T, b"ro", ""),
+        // The second one has a name of its own too; a list that has both gets what it has first.
+        Event::Progress(Progress::Information(2)) if !media.awaits(Sounds::INFORMATION) => on_line(PackageId::T, b"zz", ""),
+        Event::Progress(Progress::Information(number)) => on_line(PackageId::T, b"sit", &number.to_string()),
+        Event::Progress(Progress::Preamble) => on_line(PackageId::G, b"ft", ""),
+        Event::Progress(Progress::Pattern(octet)) => on_line(PackageId::T, b"tp", &octet.to_string()),
         Event::Key { connection, key } => told(Some(connection), find_item(PackageId::D, &[key])?),
         Event::MediaArrived { connection } => told(Some(connection), find_item(PackageId::R, b"ma")?),
         Event::Silent { connection, seconds } => of_far_end(connection, b"rto", &seconds.to_string()),

@@ -4,7 +4,7 @@ use crate::proto::package::{EventId, PackageId};
 
 /// A set of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Sounds(u32);
+pub struct Sounds(u64);
 
 /// The keys of a telephone, in the order of the bits that say that they are kept off connections.
 const KEYPAD: &[u8; 16] = b"0123456789ABCD*#";
@@ -46,6 +46,15 @@ impl Sounds {
     /// R/qa: how well a far end is heard.
     pub const FAR_QUALITY: Sounds = Sounds(1 << 15);
 
+    /// T/ro.
+    pub const REORDER: Sounds = Sounds(1 << 32);
+    /// T/sit.
+    pub const INFORMATION: Sounds = Sounds(1 << 33);
+    /// T/zz, one of them.
+    pub const NO_CIRCUIT: Sounds = Sounds(1 << 34);
+    /// T/tp.
+    pub const PATTERN: Sounds = Sounds(1 << 35);
+
     /// Keys that are kept off the connections while they are heard (`su=true` of D/DD).
     pub fn suppressing(keys: impl Fn(u8) -> bool) -> Sounds {
         let bits = KEYPAD.iter().enumerate().filter(|(_, key)| keys(**key)).map(|(place, _)| 1 << (16 + place));
@@ -68,6 +77,10 @@ impl Sounds {
             (PackageId::T, "nm") => Sounds::NEW_MILLIWATT,
             (PackageId::T, "mm") => Sounds::NEWEST_MILLIWATT,
             (PackageId::T, "tl") => Sounds::TEST_LINE,
+            (PackageId::T, "ro") => Sounds::REORDER,
+            (PackageId::T, "sit") => Sounds::INFORMATION,
+            (PackageId::T, "zz") => Sounds::NO_CIRCUIT,
+            (PackageId::T, "tp") => Sounds::PATTERN,
             (PackageId::G, "mt") => Sounds::MODEM,
             (PackageId::G, "ft") => Sounds::FAX,
             (PackageId::R, "co1") => Sounds::FAR_CO1,

@@ -1,7 +1,7 @@
 //! The media of one DS0: orders, packets, octets of the circuit.
 
 use super::circuit::Circuit;
-use super::detect::SingleTones;
+use super::detect::{Awaited, SingleTones};
 use super::ears::Ears;
 use super::event::{Counted, Event, Events, Wanted};
 use super::leg::{Arrival, Leg};
@@ -233,6 +233,11 @@ impl Ds0 {
         }
     }
 
+    /// Whether somebody waits for these.
+    pub fn awaits(&self, sounds: Sounds) -> bool {
+        self.wanted.others.has(sounds)
+    }
+
     /// The next thing that was heard or has happened.
     pub fn poll(&mut self) -> Option<Event> {
         self.events.pop()
@@ -280,7 +285,10 @@ impl Ds0 {
         }
         // Who sends a check tone waits for one.
         let tested = if self.signals.tests_continuity() { SingleTones::CHECK } else { SingleTones::NONE };
-        self.ears.listen(keys, self.listened == Some(DigitKind::Mf), self.wanted.tones.and(tested));
+        let others = self.wanted.others;
+        let tones = [Sounds::REORDER, Sounds::INFORMATION, Sounds::NO_CIRCUIT, Sounds::FAX].into_iter().any(|tone| others.has(tone));
+        let awaited = Awaited { tones, pattern: others.has(Sounds::PATTERN) };
+        self.ears.listen(keys, self.listened == Some(DigitKind::Mf), self.wanted.tones.and(tested), awaited);
         let far = self.wanted.far_tones;
         self.legs.iter_mut().take(self.open).for_each(|leg| leg.ears.listen(far));
     }

@@ -1,6 +1,6 @@
 //! What is listened for on the circuit. A detector exists as long as somebody waits for what it hears.
 
-use super::detect::{Change, Digits, SingleTone, SingleTones, Singles};
+use super::detect::{Awaited, Change, Digits, Progress, Progresses, SingleTone, SingleTones, Singles};
 use super::g711::Law;
 use crate::proto::trunk::DigitKind;
 
@@ -10,16 +10,17 @@ pub(super) struct Ears {
     law: Law,
     keys: Option<Digits>,
     mf: Option<Digits>,
+    progress: Option<Progresses>,
     singles: Singles,
 }
 
 impl Ears {
     pub fn new(law: Law) -> Ears {
-        Ears { law, keys: None, mf: None, singles: Singles::new(law) }
+        Ears { law, keys: None, mf: None, progress: None, singles: Singles::new(law) }
     }
 
     /// Listens for these from now on.
-    pub fn listen(&mut self, keys: bool, mf: bool, tones: SingleTones) {
+    pub fn listen(&mut self, keys: bool, mf: bool, tones: SingleTones, awaited: Awaited) {
         let detector = |now: Option<Digits>, wanted: bool, kind| match now {
             Some(now) if wanted => Some(now),
             _ if wanted => Digits::new(kind, self.law),
@@ -28,11 +29,14 @@ impl Ears {
         self.keys = detector(self.keys, keys, DigitKind::Dtmf);
         self.mf = detector(self.mf, mf, DigitKind::Mf);
         self.singles.listen(tones);
+        if self.progress.map_or(Awaited::default(), |progress| progress.awaited()) != awaited {
+            self.progress = (awaited != Awaited::default()).then(|| Progresses::new(self.law, awaited));
+        }
     }
 
     /// Whether nobody listens.
     pub fn is_empty(&self) -> bool {
-        self.keys.is_none() && self.mf.is_none() && self.singles.wanted().is_empty()
+        self.keys.is_none() && self.mf.is_none() && self.progress.is_none() && self.singles.wanted().is_empty()
     }
 
     /// Hears octets of the circuit.
@@ -46,6 +50,9 @@ impl Ears {
             }
         }
         self.singles.push(octets, &mut |tone, on| tell(Heard::Tone(tone, on)));
+        if let Some(progress) = &mut self.progress {
+            progress.push(octets, &mut |progress| tell(Heard::Progress(progress)));
+        }
     }
 }
 
@@ -57,4 +64,6 @@ pub(super) enum Heard {
     Ended(DigitKind, u8),
     /// A single tone began or is over.
     Tone(SingleTone, bool),
+    /// What is known by how it goes on.
+    Progress(Progress),
 }

@@ -1,6 +1,6 @@
 //! What a DS0 tells, and what somebody may wait for.
 
-use super::detect::{SingleTone, SingleTones};
+use super::detect::{Progress, SingleTone, SingleTones};
 use super::playout::Played;
 use crate::proto::trunk::{DigitKind, Sounds};
 use std::collections::VecDeque;
@@ -39,6 +39,8 @@ pub enum Event {
         /// Whether it began.
         on: bool,
     },
+    /// A tone that is known by how it goes on, or a digital pattern, on the circuit.
+    Progress(Progress),
     /// The far end of a connection sent a telephone event.
     Key {
         /// The connection.

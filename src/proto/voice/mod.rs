@@ -33,7 +33,7 @@ mod tone;
 mod transponder;
 mod turn;
 
-pub use detect::{SingleTone, SingleTones};
+pub use detect::{Progress, SingleTone, SingleTones};
 pub use ds0::Ds0;
 pub use event::{Counted, Event, Wanted};
 pub use g711::Law;

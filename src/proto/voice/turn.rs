@@ -95,6 +95,7 @@ impl Ds0 {
                 Heard::Began(kind, symbol) => (kind, symbol, true),
                 Heard::Ended(kind, symbol) => (kind, symbol, false),
                 Heard::Tone(tone, on) => return events.push(Event::Tone { connection: None, tone, on }),
+                Heard::Progress(progress) => return events.push(Event::Progress(progress)),
             };
             if kind == DigitKind::Dtmf {
                 *key = on.then_some(symbol);

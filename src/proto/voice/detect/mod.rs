@@ -5,8 +5,11 @@
 
 mod bank;
 mod digits;
+mod progress;
 mod single;
 
 pub(super) use digits::{Change, Digits};
+pub use progress::Progress;
+pub(super) use progress::{Awaited, Progresses};
 pub(super) use single::Singles;
 pub use single::{SingleTone, SingleTones};

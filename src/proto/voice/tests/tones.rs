@@ -5,7 +5,7 @@ use super::*;
 use crate::proto::base::Rng;
 use crate::proto::package::parameters::{Digits, MfDigit};
 use crate::proto::package::{ChannelKind, EventId, PackageId, find_item, packages};
-use crate::proto::trunk::{DigitKind, Measure};
+use crate::proto::trunk::{DigitKind, Measure, Sounds};
 use std::time::Duration;
 
 fn never(_: u32, _: SocketAddr, _: Kind, _: &[u8]) {}
@@ -183,6 +183,72 @@ fn every_signal_of_a_trunk_can_be_played() {
     let mut ds0 = Ds0::new(Settings::default());
     ds0.start_signal(None, signal(PackageId::D, "T"), b"to=5000").unwrap();
     assert!(is_silent(Law::Mu, &listen(&mut ds0, 100)));
+}
+
+fn progress(told: &[(u64, Event)]) -> Vec<Progress> {
+    told.iter().filter_map(|(_, event)| if let Event::Progress(progress) = event { Some(*progress) } else { None }).collect()
+}
+
+/// What one DS0 plays as this signal, an agent of another one is told, with noise and 10 dB weaker too.
+fn heard_of(law: Law, package: PackageId, name: &str, parameters: &[u8], quieter: i32, ms: usize) -> Vec<Progress> {
+    let settings = Settings { law, ..Settings::default() };
+    let mut sender = Ds0::new(settings);
+    sender.start_signal(None, signal(package, name), parameters).unwrap();
+    let octets = listen(&mut sender, ms);
+    let mut rng = Rng::new(5);
+    let noise = law.amplitude(-50.0);
+    let noisy = octets.into_iter().map(|octet| {
+        let noise = (rng.below(2_001) as f32 - 1_000.0) / 1_000.0 * noise;
+        if quieter == 0 { octet } else { law.encode(i32::from(law.decode(octet)) / quieter + noise as i32) }
+    });
+    let mut hearer = Ds0::new(settings);
+    let all = [Sounds::REORDER, Sounds::INFORMATION, Sounds::NO_CIRCUIT, Sounds::PATTERN, Sounds::FAX].into_iter().collect();
+    hearer.watch(Wanted { others: all, ..Wanted::default() });
+    progress(&put(&mut hearer, noisy))
+}
+
+/// T.15, T.16, T.18, T.19: reorder, each special information tone and a pattern are told of once while they last; what is like them is not.
+#[test]
+fn progress_tones_and_patterns_are_heard() {
+    for law in [Law::Mu, Law::A] {
+        for quieter in [1, 3] {
+            for number in 1..=7u8 {
+                let told = heard_of(law, PackageId::T, "sit", &[b'0' + number], quieter, 2_500);
+                assert_eq!(told, [Progress::Information(number)], "{law:?} {quieter}");
+            }
+            assert_eq!(heard_of(law, PackageId::T, "zz", b"", quieter, 2_500), [Progress::Information(2)]);
+            let told = heard_of(law, PackageId::T, "ro", b"", quieter, 3_000);
+            assert!(!told.is_empty() && told.iter().all(|one| *one == Progress::Reorder), "{told:?}");
+            for other in ["bz", "co1", "co2", "nm", "tl"] {
+                assert_eq!(heard_of(law, PackageId::T, other, b"", quieter, 3_000), [], "{other}");
+            }
+            for other in ["rt", "it", "pt", "cf"] {
+                assert_eq!(heard_of(law, PackageId::G, other, b"", quieter, 7_000), [], "{other}");
+            }
+        }
+        assert_eq!(heard_of(law, PackageId::T, "tp", b"", 0, 1_000), [Progress::Pattern(95)]);
+        assert_eq!(heard_of(law, PackageId::T, "tp", b"200", 0, 1_000), [Progress::Pattern(200)]);
+        assert_eq!(heard_of(law, PackageId::T, "tp", b"200", 0, 90), [], "too short");
+    }
+}
+
+/// G.03: the flags that a fax sends at 300 bit/s on the upper channel of V.21 before it says anything.
+#[test]
+fn the_preamble_of_a_fax_is_heard() {
+    for (dbm0, ms, expected) in [(-13.0, 1_000, 1), (-30.0, 1_000, 1), (-13.0, 250, 0)] {
+        let (mut phase, amplitude) = (0.0f64, f64::from(Law::Mu.amplitude(dbm0)));
+        let octets: Vec<u8> = (0..ms * 8)
+            .map(|n| {
+                let bit = [false, true, true, true, true, true, true, false][n * 300 / 8_000 % 8];
+                phase += (if bit { 1_650.0 } else { 1_850.0 }) / 8_000.0 * std::f64::consts::TAU;
+                Law::Mu.encode((phase.sin() * amplitude) as i32)
+            })
+            .collect();
+        let mut hearer = Ds0::new(Settings::default());
+        hearer.watch(Wanted { others: Sounds::FAX, ..Wanted::default() });
+        let told = progress(&put(&mut hearer, octets));
+        assert_eq!(told, vec![Progress::Preamble; expected], "{dbm0} dBm0, {ms} ms");
+    }
 }
 
 /// Q.24: 40 ms are a key, 20 ms are none; 10 ms of silence do not make two of one.
