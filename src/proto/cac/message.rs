@@ -298,8 +298,13 @@ pub enum ToNode {
         /// By scope.
         quotas: Vec<Quota>,
     },
-    /// All reports up to this one have come.
-    ReportAck(u64),
+    /// Reports have come.
+    ReportAck {
+        /// All up to this one.
+        number: u64,
+        /// The number, in the session, of the message with one behind the next one, which is missing; 0: none.
+        gap: u64,
+    },
     /// So many chunks of this sync may be sent in all.
     SyncCredit {
         /// Of this sync.

@@ -528,7 +528,7 @@ impl Central {
         Answer::Denied(denial)
     }
 
-    /// Reports count in their order only; what is not the next one is not acknowledged, and comes again.
+    /// Reports count in their order only; what is behind a gap is not acknowledged but told of, and comes again.
     fn report(&mut self, now: Time, sc: ScId, number: u64, report: Report) {
         let Some(Contact::Up(session)) = self.nodes.get_mut(&sc).map(|node| &mut node.contact) else { return };
         let id = session.id;
@@ -536,7 +536,7 @@ impl Central {
         if is_next {
             session.reports = number;
         }
-        let reports = session.reports;
+        let (reports, heard) = (session.reports, session.heard);
         if is_next {
             match report {
                 Report::Fact(told) => {
@@ -548,7 +548,7 @@ impl Central {
                 }
             }
         }
-        self.send(sc, ToNode::ReportAck(reports));
+        self.send(sc, ToNode::ReportAck { number: reports, gap: if number > reports { heard } else { 0 } });
     }
 
     fn fact(&mut self, now: Time, sc: ScId, told: &Told, session: u64) {

@@ -224,7 +224,7 @@ impl Node {
             held: vec![Amounts::ZERO; tree.len()],
             requests: Requests::new(settings.requests_max),
             quotas: Quotas::new(tree.len(), settings.cores),
-            links: (0..settings.centrals.max(1)).map(|_| Link::down(now, settings.reports_max)).collect(),
+            links: (0..settings.centrals.max(1)).map(|_| Link::down(now, &settings)).collect(),
             highest: (0, Side(0), 0),
             counts: Counts::default(),
             actions: VecDeque::new(),

@@ -7,7 +7,7 @@ use super::super::charge::{Guid, Key, Leg};
 use super::super::ledger::{Admission, bucket_of};
 use super::super::message::{Framed, Header, LOAD_MAX, Report, Side, ToCentral, ToNode, Told, VERSION, features};
 use super::reports::Reports;
-use super::{Action, Node, Note};
+use super::{Action, Node, Note, Settings};
 use crate::proto::base::Time;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -93,8 +93,9 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub fn down(now: Time, reports_max: usize) -> Link {
-        Link { state: State::Down(now), failures: 0, attempts: 0, reports: Reports::new(reports_max) }
+    pub fn down(now: Time, settings: &Settings) -> Link {
+        let reports = Reports::new(settings.reports_max, settings.heartbeat);
+        Link { state: State::Down(now), failures: 0, attempts: 0, reports }
     }
 
     fn has_session(&self) -> bool {
@@ -139,7 +140,7 @@ impl Link {
             State::Down(at) | State::Connecting(at) | State::Hello(at) => *at,
             State::Up(session) => {
                 let patience = session.sync.as_ref().map_or(Time::NEVER, |sync| sync.patience);
-                session.heartbeat_at.min(session.compare_at).min(patience)
+                session.heartbeat_at.min(session.compare_at).min(patience).min(self.reports.deadline())
             }
         }
     }
@@ -192,12 +193,18 @@ impl Node {
             Report::Fact(told) => Report::Fact(link.told(told)),
             release => release,
         };
-        match link.reports.push(now, report) {
-            Some(number) => self.send(side, ToCentral::Report { number, report }),
-            None => {
+        match link.reports.push(report) {
+            true => self.send_reports(now, side),
+            false => {
                 self.note(Note::Overflow(Side(side as u8)));
                 self.give_up(now, side);
             }
+        }
+    }
+
+    fn send_reports(&mut self, now: Time, side: usize) {
+        while let Some((number, report)) = self.links.get_mut(side).and_then(|link| link.reports.next(now)) {
+            self.send(side, ToCentral::Report { number, report });
         }
     }
 
@@ -265,10 +272,11 @@ impl Node {
             ToNode::Welcome { .. } | ToNode::Refused { .. } => self.counts.stale += 1,
             ToNode::Reply { handle, guid, leg, answer } if self.leader() == Some(side) => self.replied(now, handle, guid, leg, answer),
             ToNode::Reply { .. } => self.counts.stale += 1,
-            ToNode::ReportAck(number) => {
-                if let Some(link) = self.links.get_mut(side) {
-                    link.reports.acknowledged(now, number);
+            ToNode::ReportAck { number, gap } => {
+                if let Some(Link { state: State::Up(session), reports, .. }) = self.links.get_mut(side) {
+                    reports.acknowledged(now, number, gap, session.sent);
                 }
+                self.send_reports(now, side);
             }
             ToNode::QuotaGrant { number, answers, lease, quotas } if self.leader() == Some(side) => {
                 self.quota_granted(now, number, answers, lease, &quotas);
@@ -501,7 +509,7 @@ impl Node {
         if session.sync.as_ref().is_some_and(|sync| sync.patience <= now) {
             return self.sync_begin(now, side, 1);
         }
-        let beat = session.heartbeat_at <= now;
+        let (beat, messages) = (session.heartbeat_at <= now, session.sent);
         let compare = session.compare_at <= now;
         if beat {
             session.heartbeat_at = now + heartbeat;
@@ -510,16 +518,16 @@ impl Node {
             session.compare_at = now + compare_every;
         }
         // Until it is proved that both ends have the same, every heartbeat asks.
-        if session.sync.is_none() && (compare || beat && !session.proved) {
+        let compares = session.sync.is_none() && (compare || beat && !session.proved);
+        if let Some(link) = self.links.get_mut(side) {
+            link.reports.go_back(now, messages);
+        }
+        self.send_reports(now, side);
+        if compares {
             self.compare(side);
         }
         if beat {
             self.send(side, ToCentral::Heartbeat { rules: self.rules });
-            let before = Time(now.0.saturating_sub(heartbeat.as_nanos() as u64));
-            let overdue = self.links.get_mut(side).map_or(Vec::new(), |link| link.reports.take_overdue(now, before));
-            for (number, report) in overdue {
-                self.send(side, ToCentral::Report { number, report });
-            }
         }
     }
 }

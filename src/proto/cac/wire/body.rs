@@ -191,6 +191,8 @@ struct Reply {
 struct Acknowledged {
     #[prost(uint64, tag = "1")]
     number: u64,
+    #[prost(uint64, tag = "2")]
+    gap: u64,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -493,8 +495,8 @@ impl Wire for ToNode {
                 append(&Quotas { number: *number, other: *answers, lease_ms, scopes: quotas.iter().map(of).collect() }, out);
                 kind::QUOTA_GRANT
             }
-            ToNode::ReportAck(number) => {
-                append(&Acknowledged { number: *number }, out);
+            &ToNode::ReportAck { number, gap } => {
+                append(&Acknowledged { number, gap }, out);
                 kind::REPORT_ACK
             }
             ToNode::SyncCredit { generation, chunks } => {
@@ -544,7 +546,7 @@ impl Wire for ToNode {
                 let (Quotas { number, other: answers, lease_ms, .. }, quotas) = quotas(body, |of, scope| Quota { scope, calls: of.calls })?;
                 ToNode::QuotaGrant { number, answers, lease: Duration::from_millis(lease_ms), quotas }
             }
-            kind::REPORT_ACK => read(body).map(|Acknowledged { number }| ToNode::ReportAck(number))?,
+            kind::REPORT_ACK => read(body).map(|Acknowledged { number, gap }| ToNode::ReportAck { number, gap })?,
             kind::SYNC_CREDIT => part().map(|part| ToNode::SyncCredit { generation: part.generation, chunks: part.chunks })?,
             kind::SYNC_RESULT => part().map(|part| ToNode::SyncResult { generation: part.generation, ok: part.ok })?,
             kind::DIFFER => {

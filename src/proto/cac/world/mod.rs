@@ -7,6 +7,7 @@ mod cores;
 mod pair;
 mod quotas;
 mod random;
+mod reports;
 mod scripts;
 mod store;
 mod versions;

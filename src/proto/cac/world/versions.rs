@@ -18,6 +18,7 @@ pub(super) fn aged(packet: Packet) -> Packet {
             match &mut framed.message {
                 ToNode::Welcome { cluster, features, .. } => (*cluster, *features) = (0, 0),
                 ToNode::Heartbeat { load } => *load = 0,
+                ToNode::ReportAck { gap, .. } => *gap = 0,
                 ToNode::Lead { .. } | ToNode::Reply { answer: Answer::Busy, .. } => panic!("it does not know {:?}", framed.message),
                 _ => {}
             }
