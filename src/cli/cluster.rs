@@ -38,7 +38,7 @@ pub fn central(view: &ClusterView) -> String {
         events.row([format!("{} s ago", line.age_s), line.what.clone()]);
     }
     format!(
-        "central node {}{etcd}{dry}, epoch {}, load {}: {} calls; granted {}, refused {}, answered \"learning\" {}, \"busy\" {}, told of {}; stale messages {}, unreadable {}, too many {}, strangers {}\n{alarms}{}\n{nodes}\n{}{}{offenders}{events}",
+        "central node {}{etcd}{dry}, epoch {}, load {}: {} calls; granted {}, refused {}, answered \"learning\" {}, \"busy\" {}, told of {}; stale messages {}, unreadable {}, too many {}, hellos refused {}, strangers {}\n{alarms}{}\n{nodes}\n{}{}{offenders}{events}",
         view.mode,
         view.epoch,
         view.load,
@@ -51,6 +51,7 @@ pub fn central(view: &ClusterView) -> String {
         view.stale,
         view.unreadable,
         view.overrun,
+        view.refused,
         view.strangers,
         super::admission::scopes(&view.scopes.rows),
         self::quotas("COUNTS", quotas),

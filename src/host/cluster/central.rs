@@ -37,8 +37,6 @@ use std::time::Duration;
 const PER_TURN: usize = 256;
 /// The longest sleep: signals are looked at so often.
 const SLEEP_MAX: Duration = Duration::from_millis(100);
-/// Connections at a time; the oldest goes for a newcomer.
-const LINKS_MAX: usize = 4096;
 /// Orders of operators that wait.
 const ORDERS: usize = 64;
 /// Events remembered for operators.
@@ -58,7 +56,7 @@ pub(super) struct Process {
     tree: Arc<Tree>,
     router: zmq::Socket,
     has_keys: bool,
-    /// Connections, by what ZeroMQ calls them, and back.
+    /// The machine's connections, by what ZeroMQ calls them, and back.
     links: BTreeMap<Vec<u8>, LinkId>,
     names: BTreeMap<LinkId, Vec<u8>>,
     last_link: u64,
@@ -279,11 +277,6 @@ impl Process {
     }
 
     fn link_up(&mut self, now: Time, name: Vec<u8>, sc: ScId) -> LinkId {
-        if self.names.len() >= LINKS_MAX
-            && let Some((&oldest, _)) = self.names.first_key_value()
-        {
-            self.link_down(now, oldest);
-        }
         self.last_link += 1;
         let link = LinkId(self.last_link);
         self.links.insert(name.clone(), link);

@@ -43,6 +43,7 @@ fn numbers(encoder: &mut DescriptorEncoder, view: &ClusterView) -> fmt::Result {
         ("cac_facts", "Calls told of that were admitted without this node", view.facts),
         ("cac_stale", "Messages of an old session, or older than the last", view.stale),
         ("cac_unreadable", "Messages that could not be read", view.unreadable),
+        ("cac_refused_hellos", "Sessions refused to gateways", view.refused),
         ("cac_overrun", "Messages of connections that send more than their part", view.overrun),
         ("cac_strangers", "Connections refused for their key", view.strangers),
     ];

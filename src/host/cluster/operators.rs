@@ -194,6 +194,7 @@ impl Process {
             facts: counts.facts,
             stale: counts.stale,
             unreadable: self.unreadable,
+            refused: counts.refused,
             overrun: self.overrun,
             strangers: self.doorman.refused(),
             scopes: pick(view::scopes(central.authority()), name, state)?,

@@ -107,6 +107,9 @@ pub struct ClusterView {
     pub stale: u64,
     /// Messages that could not be read.
     pub unreadable: u64,
+    /// Hellos of gateways refused.
+    #[serde(default)]
+    pub refused: u64,
     /// Messages lost because their connection had more waiting than its part.
     pub overrun: u64,
     /// Connections refused for their key.

@@ -203,7 +203,7 @@ pub struct Quota {
 }
 
 /// Why a session is refused.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Refusal {
     /// It speaks another version.
     Version,

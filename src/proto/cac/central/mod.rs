@@ -20,7 +20,7 @@ use super::quota::Giving;
 use super::scope::{ScopeId, Tree};
 use super::threshold::Crossing;
 use crate::proto::base::Time;
-use nodes::{Contact, Newcomer, Record, Said, Sync};
+use nodes::{Contact, Newcomer, Record, Refusals, Said, Sync};
 use offenders::Offenders;
 pub use offenders::{Offender, Who};
 use quotas::Quotas;
@@ -163,7 +163,7 @@ pub enum Event {
 pub enum Action {
     /// Send this.
     Send(LinkId, Framed<ToNode>),
-    /// Close the connection.
+    /// Close the connection, behind what is to be sent by it. There is no [`Event::LinkDown`] of it.
     Close(LinkId),
     /// Operators should know.
     Note(Note),
@@ -219,6 +219,8 @@ pub struct Counts {
     pub busy: u64,
     /// Calls told of that were admitted without this node.
     pub facts: u64,
+    /// Hellos refused.
+    pub refused: u64,
     /// Messages of an old session, or older than the last one, or from a connection without a session.
     pub stale: u64,
 }
@@ -244,6 +246,7 @@ pub struct Central {
     denials: VecDeque<Refused>,
     offenders: Offenders,
     load: u8,
+    refusals: Refusals,
     counts: Counts,
     actions: VecDeque<Action>,
     /// Tells apart what nodes may do without it.
@@ -271,6 +274,7 @@ impl Central {
             denials: VecDeque::new(),
             offenders: Offenders::default(),
             load: 0,
+            refusals: Refusals::default(),
             counts: Counts::default(),
             actions: VecDeque::new(),
             authority,
@@ -304,6 +308,11 @@ impl Central {
     /// Whether it decides about calls. A standby keeps a copy of them.
     pub fn leads(&self) -> bool {
         self.lead_until.is_some()
+    }
+
+    /// Connections: those of sessions, and of newcomers whose namesake is asked whether it is alive. So at most two for each node.
+    pub fn links(&self) -> usize {
+        self.links.len()
     }
 
     /// Nodes that are expected and have not told what they have.

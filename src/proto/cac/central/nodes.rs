@@ -4,6 +4,7 @@ use super::super::charge::ScId;
 use super::super::message::features;
 use super::{Action, Central, Framed, Header, LinkId, NodeView, Note, Reach, Refusal, ToNode, VERSION};
 use crate::proto::base::Time;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// How long rules may differ before operators are told: as long as it takes to reload both ends.
@@ -60,6 +61,28 @@ pub(super) struct Sync {
     pub generation: u32,
     pub chunks: u32,
     pub calls: u32,
+}
+
+/// Who was sent away, and why: operators are told once, and again after a while (R45).
+#[derive(Debug, Default)]
+pub(super) struct Refusals(BTreeMap<(ScId, Refusal), Time>);
+
+impl Refusals {
+    /// How long what is told goes on to be known.
+    const KNOWN_FOR: Duration = Duration::from_secs(60);
+    /// So many are remembered; beyond that all are news again.
+    const MAX: usize = 64;
+
+    fn is_news(&mut self, now: Time, sc: ScId, why: Refusal) -> bool {
+        if self.0.get(&(sc, why)).is_some_and(|&since| now.since(since) < Refusals::KNOWN_FOR) {
+            return false;
+        }
+        if self.0.len() >= Refusals::MAX {
+            self.0.clear();
+        }
+        self.0.insert((sc, why), now);
+        true
+    }
 }
 
 /// A hello that waits for the old node to show whether it is alive, or the one that is answered at once.
@@ -141,8 +164,7 @@ impl Central {
             None
         };
         if let Some(why) = why {
-            self.note(Note::Refused(sc, why));
-            return self.refuse(sc, &newcomer, why);
+            return self.refuse(now, sc, &newcomer, why);
         }
         let is_told = rules != 0 && rules != self.rules;
         if is_told {
@@ -162,8 +184,10 @@ impl Central {
                     && session.incarnation != newcomer.incarnation
                     && now.since(session.heard_at) < silence =>
             {
-                if let Some(old) = node.newcomer.replace(Newcomer { until, ..newcomer }) {
-                    self.refuse(sc, &old, Refusal::DuplicateId);
+                let before = node.newcomer.replace(Newcomer { until, ..newcomer });
+                // One that says hello again by the same connection waits by it.
+                if let Some(old) = before.filter(|old| old.link != link) {
+                    self.refuse(now, sc, &old, Refusal::DuplicateId);
                 }
                 self.send(sc, ToNode::Heartbeat { load: self.load });
             }
@@ -231,10 +255,17 @@ impl Central {
         self.send(sc, ToNode::Welcome { attempt: newcomer.attempt, credit, leads, features, cluster });
     }
 
-    fn refuse(&mut self, sc: ScId, newcomer: &Newcomer, why: Refusal) {
+    /// Sends a node away: its connection is nobody's from then on, and what it was is over.
+    fn refuse(&mut self, now: Time, sc: ScId, newcomer: &Newcomer, why: Refusal) {
+        self.counts.refused += 1;
+        if self.refusals.is_news(now, sc, why) {
+            self.note(if why == Refusal::DuplicateId { Note::DuplicateId(sc) } else { Note::Refused(sc, why) });
+        }
         let header = Header { sc, incarnation: newcomer.incarnation, epoch: self.settings.epoch, session: 0, number: 0 };
         let message = ToNode::Refused { attempt: newcomer.attempt, why };
         self.actions.push_back(Action::Send(newcomer.link, Framed { header, message }));
+        self.actions.push_back(Action::Close(newcomer.link));
+        self.link_down(now, newcomer.link);
     }
 
     pub(super) fn link_down(&mut self, now: Time, link: LinkId) {
@@ -301,8 +332,7 @@ impl Central {
                 Contact::Up(_) => {
                     // It spoke after it was challenged: the newcomer is another one.
                     if let Some(newcomer) = node.newcomer.take() {
-                        self.note(Note::DuplicateId(sc));
-                        self.refuse(sc, &newcomer, Refusal::DuplicateId);
+                        self.refuse(now, sc, &newcomer, Refusal::DuplicateId);
                     }
                 }
                 Contact::Lost(since, done) => {

@@ -519,11 +519,11 @@ impl Node {
         }
         // Until it is proved that both ends have the same, every heartbeat asks.
         let compares = session.sync.is_none() && (compare || beat && !session.proved);
-        if let Some(link) = self.links.get_mut(side) {
-            link.reports.go_back(now, messages);
-        }
+        let Some(link) = self.links.get_mut(side) else { return };
+        link.reports.go_back(now, messages);
         self.send_reports(now, side);
-        if compares {
+        // What waits here the other end cannot have.
+        if compares && self.links.get(side).is_some_and(|link| link.reports.are_sent()) {
             self.compare(side);
         }
         if beat {

@@ -4,6 +4,7 @@
 
 mod busy;
 mod cores;
+mod hellos;
 mod pair;
 mod quotas;
 mod random;

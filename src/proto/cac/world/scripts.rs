@@ -448,6 +448,7 @@ fn of_two_nodes_with_one_name_the_living_one_stays() {
     assert!(world.notes.contains(&Note::DuplicateId(World::sc(0))), "{:?}", world.notes);
     assert!(world.all_in_sync() && world.counted() == 2);
     world.gateways[0].cut = true;
+    world.step_central(0, central::Event::LinkUp(twin, World::sc(0)));
     world.step_central(0, central::Event::Received(twin, hello(2)));
     world.run(Duration::from_millis(900));
     assert_eq!(world.notes.iter().filter(|note| **note == Note::Joined(World::sc(0))).count(), 2);
@@ -482,8 +483,8 @@ fn world_fingerprint() -> u64 {
 fn a_node_with_another_configuration_is_refused() {
     let mut world = World::new(12, 1, 10, Policy::Open);
     let link = LinkId(900);
-    world.step_central(0, central::Event::LinkUp(link, ScId(50)));
     for (version, fingerprint, why) in [(1, 4711, Refusal::Configuration), (9, world_fingerprint(), Refusal::Version)] {
+        world.step_central(0, central::Event::LinkUp(link, ScId(50)));
         let message = ToCentral::Hello { version, attempt: 1, fingerprint, highest_epoch: 0, features: 0, rules: 0, cluster: 0 };
         world.step_central(0, central::Event::Received(link, Framed { header: Header::default(), message }));
         assert_eq!(world.notes.last(), Some(&Note::Refused(ScId(50), why)));

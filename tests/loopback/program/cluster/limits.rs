@@ -92,6 +92,8 @@ fn a_gateway_with_other_scopes_is_refused_and_goes_on_alone() {
     eventually("the refusal", SOON, || node.gateway.log().contains("[[scope]] tables are others").then_some(()));
     assert_eq!(node.call(5), 5);
     assert_eq!((node.alone(), central.calls().0), (5, 0));
+    let view = central.view();
+    assert!(view["refused"].as_u64() > Some(0) && view["nodes"].as_array().unwrap().is_empty(), "{view}");
     eventually("the alarm", SOON, || node.gateway.rows(&["alarms"]).iter().any(|row| row["kind"] == "central-lost").then_some(()));
 }
 
