@@ -13,8 +13,8 @@ use tollgate::host::control::view::Body;
 
 /// Prints the calls of a gateway: asked of itself, or of the central node, which knows them even when the gateway is gone.
 pub fn dump(socket: &Path, node: Option<u32>) -> Result<ExitCode> {
-    let show = |what, name| ask::exchange(socket, &Request::Show { what, name, state: None }).map(|(response, _)| response.body);
-    let its = match show(What::Cac, None)? {
+    let ask = |request: &Request| ask::exchange(socket, request).map(|(response, _)| response.body);
+    let its = match ask(&Request::Show { what: What::Cac, name: None, state: None })? {
         Body::Cac(admission) => admission.link.map(|link| link.node).context("this gateway is in no cluster")?,
         Body::Cluster(cluster) => {
             let node = node.context("this is the central node: --node says whose calls")?;
@@ -30,11 +30,17 @@ pub fn dump(socket: &Path, node: Option<u32>) -> Result<ExitCode> {
     if node.is_some_and(|node| node != its) {
         bail!("this is node {its}");
     }
-    // Its GUIDs begin with it: the others are not even looked at.
-    let Body::Ccbs(list) = show(What::Ccbs, Some(format!("{its:08x}-*")))? else {
-        bail!("the answer cannot be read; is it of another version?")
-    };
-    let calls = list.rows.into_iter().filter(|row| row.node == its).collect();
+    let (mut calls, mut after) = (Vec::new(), None);
+    loop {
+        let Body::Calls(page) = ask(&Request::Calls { node: its, after })? else {
+            bail!("the answer cannot be read; is it of another version?")
+        };
+        calls.extend(page.rows);
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
     print(&serde_json::to_string(&Saved { node: its, calls, ..Saved::default() })?)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -27,6 +27,7 @@ pub fn text(response: &Response, history: bool) -> String {
         Body::Transactions(transactions) => self::transactions(transactions),
         Body::Cac(admission) => super::admission::text(admission),
         Body::Cluster(view) => cluster::central(view),
+        Body::Calls(page) => cluster::ccbs(&page.rows),
         Body::Ccbs(list) => list_text(list, "leg", &cluster::ccbs(&list.rows)),
         Body::Counters(counters) => self::counters(counters),
         Body::Done(words) => return format!("{words}\n"),

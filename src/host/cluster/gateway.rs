@@ -4,7 +4,7 @@ use super::keys;
 use super::link::{CorePlace, Link, Order};
 use super::saved::Restored;
 use super::staged::Staged;
-use super::view::{CcbRow, LinkView};
+use super::view::{Cursor, LinkView, Page, Which};
 use crate::config::{self, CacMode, Config};
 use crate::host::clock::{self, Clock};
 use crate::host::cpu;
@@ -164,10 +164,10 @@ impl Cluster {
         self.order(Order::View(reply)).then(|| answer.recv_timeout(ANSWER_WITHIN).ok())?
     }
 
-    /// The calls of this gateway, or one of them.
-    pub fn ccbs(&self, only: Option<Guid>) -> Option<Vec<CcbRow>> {
+    /// Some of the calls of this gateway.
+    pub fn page(&self, which: Which, after: Option<Cursor>) -> Option<Page> {
         let (reply, answer) = bounded(1);
-        self.order(Order::Ccbs(only, reply)).then(|| answer.recv_timeout(ANSWER_WITHIN).ok())?
+        self.order(Order::Page(which, after, reply)).then(|| answer.recv_timeout(ANSWER_WITHIN).ok())?
     }
 
     /// Calls of the last life that count in this one, or one of them, are over: how many legs.

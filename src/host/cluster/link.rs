@@ -7,7 +7,7 @@ use super::awake::Awake;
 use super::keys::Keys;
 use super::saved::{ENDS_PER_STEP, Restored};
 use super::socket;
-use super::view::{self, CcbRow, LinkView, QuotaRow};
+use super::view::{self, Cursor, LinkView, Page, QuotaRow, Which};
 use crate::host::clock::Clock;
 use crate::host::ring;
 use crate::host::transport::Waker;
@@ -48,8 +48,8 @@ pub struct CorePlace {
 pub enum Order {
     /// How it is.
     View(Sender<LinkView>),
-    /// The calls, or one of them.
-    Ccbs(Option<Guid>, Sender<Vec<CcbRow>>),
+    /// Some of the calls.
+    Page(Which, Option<Cursor>, Sender<Page>),
     /// Calls of the last life, or one of them, are over: how many legs.
     Release(Option<Guid>, Sender<usize>),
     /// Other limits.
@@ -90,6 +90,14 @@ enum Connection {
     /// It is being made.
     Pending(zmq::Socket),
     Up(zmq::Socket),
+}
+
+/// Queues a message for a core. Of all the leases that wait for one that stands still the last one counts.
+fn queue(waiting: &mut VecDeque<FromLink>, message: FromLink) {
+    if let FromLink::Lease(_) = message {
+        waiting.retain(|message| !matches!(message, FromLink::Lease(_)));
+    }
+    waiting.push_back(message);
 }
 
 /// A link thread at work.
@@ -139,10 +147,7 @@ impl Run {
             match order {
                 // Who asked may have gone.
                 Order::View(reply) => drop(reply.send(self.view(now))),
-                Order::Ccbs(only, reply) => {
-                    let which = only.map_or(view::Which::All, view::Which::Call);
-                    drop(reply.send(view::ccbs(now, self.link.node.calls(), which)));
-                }
+                Order::Page(which, after, reply) => drop(reply.send(view::page(now, self.link.node.calls(), which, after))),
                 Order::Release(only, reply) => drop(reply.send(self.release(now, only))),
                 Order::Limits(limits) => self.link.node.set_limits(limits),
                 Order::Leave(done) => {
@@ -232,7 +237,7 @@ impl Run {
 
     fn tell(&mut self, core: usize, message: FromLink) {
         if let Some(core) = self.link.cores.get_mut(core) {
-            core.waiting.push_back(message);
+            queue(&mut core.waiting, message);
         }
     }
 
@@ -413,5 +418,20 @@ impl Run {
             lease_ms: Some(until.since(now).as_millis() as u64).filter(|left| *left > 0),
             quotas: quotas.map(|view| QuotaRow::at(node.calls().tree(), &view)).collect(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proto::cac::ScopeId;
+
+    /// A core that stands still asks for nothing, and its quotas are not changed without end: so leases are all that could pile up.
+    #[test]
+    fn what_waits_for_a_core_that_stands_still_does_not_grow() {
+        let (mut waiting, quota) = (VecDeque::new(), FromLink::Quota(ScopeId(0), 3, 7));
+        queue(&mut waiting, quota);
+        (1..100).for_each(|second| queue(&mut waiting, FromLink::Lease(Time::from_millis(1_000 * second))));
+        assert_eq!(waiting, [quota, FromLink::Lease(Time::from_millis(99_000))]);
     }
 }

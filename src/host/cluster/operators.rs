@@ -1,14 +1,14 @@
 //! What operators ask of the central node, and what it does for them.
 
 use super::central::Process;
-use super::view::{self, CcbRow, ClusterView, NodeRow, OffenderRow, QuotaRow, Which};
+use super::view::{self, ClusterView, Cursor, NodeRow, OffenderRow, Page, QuotaRow, Which};
 use crate::config::{self, Config};
 use crate::host::clock::Clock;
 use crate::host::control::lists::pick;
 use crate::host::control::protocol::{CacOrder, Failure, FailureKind, GatewayView, Request, What};
 use crate::host::control::server::Answers;
 use crate::host::control::socket;
-use crate::host::control::view::{Body, ChangeRow, DenialRow, List, Reload};
+use crate::host::control::view::{Body, ChangeRow, DenialRow, Reload};
 use crate::host::transport::Waker;
 use crate::proto::base::Time;
 use crate::proto::cac::central::{Event, Offender, Reach, Refused, Who};
@@ -21,16 +21,15 @@ use std::time::Duration;
 /// How long the central node may take to answer an operator.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
-/// Calls of all nodes told at a time: some tens of milliseconds of the central node's time.
-const ROWS_MAX: usize = 50_000;
-
 /// Offenders shown, of those that are counted.
 const OFFENDERS_SHOWN: usize = 20;
 
-/// One request, and where its answer goes.
-pub(super) struct Order {
-    request: Request,
-    reply: Sender<Result<Body, Failure>>,
+/// What is wanted of the central node's thread, and where the answer goes.
+pub(super) enum Order {
+    /// A request.
+    Request(Request, Sender<Result<Body, Failure>>),
+    /// Some of the calls.
+    Page(Which, Option<Cursor>, Sender<Page>),
 }
 
 /// Where operators come in.
@@ -46,6 +45,14 @@ pub(super) struct Desk {
 impl Desk {
     pub fn new(orders: Sender<Order>, waker: Waker, clock: Clock, listen: String) -> Desk {
         Desk { orders, waker, clock, started: clock.now(), owner: socket::user(), listen }
+    }
+
+    fn order<A>(&self, order: impl FnOnce(Sender<A>) -> Order) -> Result<A, Failure> {
+        let (reply, answer) = bounded(1);
+        let taken = self.orders.try_send(order(reply)).is_ok();
+        self.waker.wake();
+        let silent = || Failure::new(FailureKind::Silent, "the central node does not answer");
+        if taken { answer.recv_timeout(ANSWER_WITHIN).map_err(|_| silent()) } else { Err(silent()) }
     }
 }
 
@@ -69,11 +76,19 @@ impl Answers for Desk {
     }
 
     fn answer(&self, request: Request, _silent: &mut Vec<u8>) -> Result<Body, Failure> {
-        let (reply, answer) = bounded(1);
-        let taken = self.orders.try_send(Order { request, reply }).is_ok();
-        self.waker.wake();
-        let silent = || Failure::new(FailureKind::Silent, "the central node does not answer");
-        if taken { answer.recv_timeout(ANSWER_WITHIN).map_err(|_| silent())? } else { Err(silent()) }
+        let is_call = |name: &Option<String>| name.as_deref().and_then(view::guid).is_some();
+        match request {
+            // Page by page, as calls wait meanwhile; those of other nodes than `name` says are not looked at.
+            Request::Show { what, name, state } if what == What::Ccbs || what == What::Cac && is_call(&name) => {
+                let which = Which::of(name.as_deref());
+                let page = |after| self.order(|reply| Order::Page(which, after, reply));
+                view::list(name.as_deref(), state.as_deref(), page).map(Body::Ccbs)
+            }
+            Request::Calls { node, after } => {
+                self.order(|reply| Order::Page(Which::Node(ScId(node)), after, reply)).map(Body::Calls)
+            }
+            request => self.order(|reply| Order::Request(request, reply))?,
+        }
     }
 
     fn trace(&self, _stream: &UnixStream, _request: &Request, _begin: &mut dyn FnMut(String)) -> Result<(), Failure> {
@@ -88,29 +103,17 @@ fn not_here() -> Failure {
 impl Process {
     /// Does what an operator wants. Who asked may have gone.
     pub(super) fn obey(&mut self, now: Time, order: Order) {
-        let Order { request, reply } = order;
+        let (request, reply) = match order {
+            Order::Request(request, reply) => (request, reply),
+            Order::Page(which, after, reply) => return drop(reply.send(view::page(now, self.central.authority(), which, after))),
+        };
         let done = match request {
-            Request::Show { what: What::Cac, name, state } => match name.as_deref().and_then(view::guid) {
-                Some(guid) => pick(view::ccbs(now, self.central.authority(), Which::Call(guid)), None, None).map(Body::Ccbs),
-                None => self.view(now, name.as_deref(), state.as_deref()),
-            },
-            Request::Show { what: What::Ccbs, name, state } => self.ccbs(now, name.as_deref(), state.as_deref()).map(Body::Ccbs),
+            Request::Show { what: What::Cac, name, state } => self.view(now, name.as_deref(), state.as_deref()),
             Request::Cac(order) => self.order(now, &order).map(Body::Done),
             Request::Reload { dry_run } => self.reload(dry_run).map(Body::Reload),
             _ => Err(not_here()),
         };
         let _ = reply.send(done);
-    }
-
-    /// Calls wait meanwhile: so the rows are bounded where all nodes are asked for, and those of other nodes are not looked at.
-    fn ccbs(&self, now: Time, name: Option<&str>, state: Option<&str>) -> Result<List<CcbRow>, Failure> {
-        let (authority, which) = (self.central.authority(), Which::of(name));
-        let count = which.count(authority);
-        if which == Which::All && count > ROWS_MAX {
-            let message = format!("{count} calls are too many for one answer: `show ccbs 00000001-*` is what node 1 has");
-            return Err(Failure::new(FailureKind::Refused, message));
-        }
-        pick(view::ccbs(now, authority, which), name, state)
     }
 
     fn order(&mut self, now: Time, order: &CacOrder) -> Result<String, Failure> {

@@ -1,11 +1,13 @@
 //! What operators see of a cluster: at a gateway its link, at the central node everything.
 
-use crate::host::control::view::{DenialRow, List, Row, ScopeRow};
+use crate::host::control::lists::pick;
+use crate::host::control::protocol::Failure;
+use crate::host::control::view::{DenialRow, List, ROWS_MAX, Row, ScopeRow};
 use crate::proto::base::Time;
 use crate::proto::cac::charge::Key;
 use crate::proto::cac::node::QuotaView;
 use crate::proto::cac::quota::Part;
-use crate::proto::cac::{Authority, Cause, Ccb, Guid, ScId, ScopeId, Tree, UNLIMITED};
+use crate::proto::cac::{Authority, Cause, Ccb, Guid, Leg, ScId, ScopeId, Tree, UNLIMITED};
 use serde::{Deserialize, Serialize};
 
 /// A gateway's link to the central node.
@@ -257,6 +259,46 @@ pub fn guid(text: &str) -> Option<Guid> {
     parts.next().is_none().then_some(Guid { sc, incarnation, number })
 }
 
+/// A place in a list of calls: behind this one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Cursor(Key);
+
+impl From<Cursor> for String {
+    fn from(Cursor(Key { sc, guid, leg }): Cursor) -> String {
+        format!("{}/{guid}/{}", sc.0, leg.name())
+    }
+}
+
+impl TryFrom<String> for Cursor {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Cursor, String> {
+        let read = || {
+            let mut parts = text.split('/');
+            let sc = ScId(parts.next()?.parse().ok()?);
+            let (guid, leg) = (guid(parts.next()?)?, parts.next()?);
+            let leg = Leg::ALL.into_iter().find(|known| known.name() == leg)?;
+            parts.next().is_none().then_some(Cursor(Key { sc, guid, leg }))
+        };
+        read().ok_or_else(|| format!("{text} is no place in a list of calls"))
+    }
+}
+
+/// Some calls of a list, which is looked at a part at a time: whoever counts them has no more time for it than for one part.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Page {
+    /// The calls.
+    pub rows: Vec<CcbRow>,
+    /// Where to go on; none: these were the last ones.
+    pub next: Option<Cursor>,
+    /// How many there are at most, before these, in them and behind.
+    pub count: usize,
+}
+
+/// Calls of one page.
+const PAGE: usize = 256;
+
 /// Call control blocks that are asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Which {
@@ -286,16 +328,13 @@ impl Which {
     }
 }
 
-/// The call control blocks of an authority.
-pub fn ccbs(now: Time, authority: &Authority, which: Which) -> Vec<CcbRow> {
+/// A page of the call control blocks of an authority.
+pub fn page(now: Time, authority: &Authority, which: Which, after: Option<Cursor>) -> Page {
     let tree = authority.tree();
     let name = |scope: ScopeId| tree.get(scope).map_or(String::new(), |scope| scope.name.clone());
     let row = |(key, ccb): (&Key, &Ccb)| CcbRow {
         guid: key.guid.to_string(),
-        leg: match key.leg {
-            crate::proto::cac::Leg::Ingress => "ingress".into(),
-            crate::proto::cac::Leg::Egress => "egress".into(),
-        },
+        leg: key.leg.name().into(),
         node: key.sc.0,
         scopes: ccb.charge.scopes().map(name).collect(),
         direction: ccb.charge.direction.name().into(),
@@ -304,11 +343,39 @@ pub fn ccbs(now: Time, authority: &Authority, which: Which) -> Vec<CcbRow> {
         admitted: ccb.admission.name().into(),
         age_s: now.since(ccb.since).as_secs(),
     };
-    let ledger = authority.ledger();
-    match which {
-        Which::All => ledger.iter().map(row).collect(),
-        Which::Node(sc) => ledger.of_node(sc).map(row).collect(),
-        Which::Call(guid) => ledger.of_call(guid).map(row).collect(),
+    let (ledger, after) = (authority.ledger(), after.map(|Cursor(key)| key));
+    let calls: Vec<(&Key, &Ccb)> = match which {
+        Which::All => ledger.behind(after).take(PAGE).collect(),
+        Which::Node(sc) => {
+            let after = after.filter(|key| key.sc == sc);
+            let from = ledger.from(after.unwrap_or(Key { sc, ..Key::default() }));
+            from.filter(|(key, _)| Some(**key) != after).take(PAGE).collect()
+        }
+        Which::Call(guid) => ledger.of_call(guid).collect(),
+    };
+    let next = calls.last().filter(|_| calls.len() == PAGE).map(|(key, _)| Cursor(**key));
+    Page { rows: calls.into_iter().map(row).collect(), next, count: which.count(authority) }
+}
+
+/// The calls that `name` and `state` fit, page by page: as many as a list may have.
+///
+/// # Errors
+/// A state that there is not, and whatever keeps a page from coming.
+pub fn list(
+    name: Option<&str>,
+    state: Option<&str>,
+    mut page: impl FnMut(Option<Cursor>) -> Result<Page, Failure>,
+) -> Result<List<CcbRow>, Failure> {
+    let (mut list, mut after, mut looked_at) = (List { rows: Vec::new(), left_out: 0 }, None, 0);
+    loop {
+        let Page { rows, next, count } = page(after)?;
+        looked_at += rows.len();
+        list.rows.extend(pick(rows, name, state)?.rows);
+        after = next;
+        if after.is_none() || list.rows.len() + PAGE > ROWS_MAX {
+            list.left_out = if after.is_some() { count.saturating_sub(looked_at) as u32 } else { 0 };
+            return Ok(list);
+        }
     }
 }
 
@@ -334,6 +401,54 @@ pub fn scopes(authority: &Authority) -> Vec<ScopeRow> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proto::cac::{Admission, Charge, Class, Direction, Kind, Limits, Scope};
+    use std::sync::Arc;
+
+    /// The calls of three nodes.
+    fn authority(calls: u64) -> Authority {
+        let tree = Arc::new(Tree::new(vec![Scope::new(Kind::TrunkGroup, "north")]).unwrap());
+        let charge = tree.charge(ScopeId(0), None, Charge::new(Direction::Inbound, Class::Normal, 80));
+        let mut authority = Authority::new(tree, vec![Limits::default()], 10_000);
+        for number in 0..calls {
+            let sc = number as u32 % 3;
+            let key = Key { sc: ScId(sc), guid: Guid { sc, incarnation: 1, number }, leg: Leg::ALL[number as usize % 2] };
+            assert!(authority.fact(Time::ZERO, key, charge, Admission::ALL[number as usize % 4], 0));
+        }
+        authority
+    }
+
+    /// However many calls there are, one look is at a few of them; together they are all, each once, though calls end meanwhile.
+    #[test]
+    fn calls_are_shown_page_by_page() {
+        let mut authority = authority(3_000);
+        let (mut seen, mut after, mut looks) = (Vec::new(), None, 0);
+        loop {
+            let page = page(Time::ZERO, &authority, Which::Node(ScId(1)), after);
+            assert!(page.rows.len() <= PAGE && page.rows.iter().all(|row| row.node == 1));
+            seen.extend(page.rows.iter().map(|row| row.guid.clone()));
+            looks += 1;
+            let Some(Cursor(last)) = page.next else { break };
+            // As it travels; and the call it names is gone before the next look.
+            let text = serde_json::to_string(&page.next).unwrap();
+            after = serde_json::from_str(&text).unwrap();
+            assert_eq!(after, page.next, "{text}");
+            authority.release(&last);
+        }
+        seen.sort();
+        seen.dedup();
+        assert_eq!((seen.len(), looks), (1_000, 1_000usize.div_ceil(PAGE)));
+    }
+
+    #[test]
+    fn a_list_of_calls_is_of_all_pages() {
+        let authority = authority(3_000);
+        let list = |name: Option<&str>, state| list(name, state, |after| Ok(page(Time::ZERO, &authority, Which::of(name), after)));
+        assert_eq!(list(None, None).map(|list| (list.rows.len(), list.left_out)), Ok((3_000, 0)));
+        assert_eq!(list(Some("00000002-*"), Some("learning")).map(|list| list.rows.len()), Ok(250));
+        assert_eq!(list(Some("00000002-00000001-0000000000000005"), None).map(|list| list.rows.len()), Ok(1));
+        assert_eq!(list(Some("00000009-*"), None).map(|list| list.rows.len()), Ok(0));
+        assert!(list(None, Some("lost")).is_err());
+    }
 
     #[test]
     fn a_guid_is_read_as_it_is_shown() {

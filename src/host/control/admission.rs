@@ -5,8 +5,8 @@ use super::lists::pick;
 use super::names::{self, endpoint_name};
 use super::protocol::{Failure, FailureKind};
 use super::view::{List, Row};
-use crate::host::cluster::view::{self as cluster, CcbRow, LinkView};
-use crate::proto::cac::{Amount, Amounts, Cause, Limits, ScopeId, UNLIMITED};
+use crate::host::cluster::view::{self as cluster, CcbRow, Cursor, LinkView, Page, Which};
+use crate::proto::cac::{Amount, Amounts, Cause, Limits, ScId, ScopeId, UNLIMITED};
 use crate::proto::core::{AdmissionView, Answer, Ask, DenialView};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -181,8 +181,14 @@ impl Gateway {
     pub(super) fn ccbs(&self, name: Option<&str>, state: Option<&str>) -> Result<List<CcbRow>, Failure> {
         let none = || Failure::new(FailureKind::Refused, "this gateway is in no cluster: cac.mode is not \"cluster\"");
         let cluster = self.cluster.as_ref().ok_or_else(none)?;
-        let only = name.and_then(cluster::guid);
-        pick(cluster.ccbs(only).ok_or_else(silent_link)?, name.filter(|_| only.is_none()), state)
+        let which = Which::of(name);
+        cluster::list(name, state, |after| cluster.page(which, after).ok_or_else(silent_link))
+    }
+
+    /// Some of them.
+    pub(super) fn calls(&self, node: u32, after: Option<Cursor>) -> Result<Page, Failure> {
+        let none = || Failure::new(FailureKind::Refused, "this gateway is in no cluster: cac.mode is not \"cluster\"");
+        self.cluster.as_ref().ok_or_else(none)?.page(Which::Node(ScId(node)), after).ok_or_else(silent_link)
     }
 }
 

@@ -19,6 +19,7 @@ impl Gateway {
         let plan = &self.cores.plan;
         let done = match request {
             Request::Show { what, name, state } => return self.show(what, name.as_deref(), state.as_deref(), silent),
+            Request::Calls { node, after } => return self.calls(node, after).map(Body::Calls),
             Request::Reload { dry_run } => return self.reload(dry_run).map(Body::Reload),
             Request::Block { name, how } => self.block(&name, names::select(plan, &name)?, how),
             Request::Unblock { name } => self.unblock(&name, names::select(plan, &name)?),

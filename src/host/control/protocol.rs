@@ -10,6 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use super::view::Body;
+use crate::host::cluster::view::Cursor;
 use crate::host::clock::Clock;
 use crate::proto::base::Time;
 
@@ -32,6 +33,14 @@ pub enum Request {
         /// Only what is in this state, or in all of several with commas between them.
         #[serde(default)]
         state: Option<String>,
+    },
+    /// Some of the calls of a gateway of a cluster, in an order of their own: the answer says where to go on.
+    Calls {
+        /// The gateway.
+        node: u32,
+        /// Behind this one.
+        #[serde(default)]
+        after: Option<Cursor>,
     },
     /// Take endpoints out of service.
     Block {
@@ -94,7 +103,7 @@ pub enum Request {
 impl Request {
     /// Whether only the owner of the socket may: it changes something, or shows what subscribers dial.
     pub fn is_owners(&self) -> bool {
-        !matches!(self, Request::Show { .. } | Request::Reload { dry_run: true })
+        !matches!(self, Request::Show { .. } | Request::Calls { .. } | Request::Reload { dry_run: true })
     }
 }
 
@@ -103,6 +112,7 @@ impl std::fmt::Display for Request {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Request::Show { what, .. } => write!(f, "show {what:?}"),
+            Request::Calls { node, .. } => write!(f, "calls of node {node}"),
             Request::Block { name, how: How::Idle } => write!(f, "block {name}"),
             Request::Block { name, how: How::Graceful(seconds) } => write!(f, "block {name} --graceful {seconds}"),
             Request::Block { name, how: How::Force } => write!(f, "block {name} --force"),
@@ -504,6 +514,8 @@ mod tests {
             block,
             Request::Show { what: What::Endpoints, name: Some("*".into()), state: Some("busy".into()) },
             Request::Block { name: "x".into(), how: How::Force },
+            Request::Calls { node: 7, after: Some("7/00000007-00000001-0100000000000009/egress".to_owned().try_into().unwrap()) },
+            Request::Calls { node: 7, after: None },
             Request::Drain { on: false },
             Request::Sim(alarm),
             Request::Sim(Sim::Hang),
@@ -526,6 +538,8 @@ mod tests {
             "\"show\"",
             r#"{"show":{"what":"secrets"}}"#,
             r#"{"show":{"what":"cores","more":1}}"#,
+            r#"{"calls":{"node":7,"after":"7/00000007-00000001-0100000000000009"}}"#,
+            r#"{"calls":{"node":7,"after":"7/00000007-00000001-0100000000000009/ingress/1"}}"#,
             r#"{"block":{"name":"x","how":{"graceful":-1}}}"#,
             r#"{"block":{"name":"x","how":{"graceful":4294967296}}}"#,
             r#"{"drain":{"on":1}}"#,

@@ -1,6 +1,6 @@
 //! What lists are made of: the shape of `--json`, and what the tables of `tollgate show` are drawn from. Plain values and words only.
 
-use crate::host::cluster::view::{CcbRow, ClusterView};
+use crate::host::cluster::view::{CcbRow, ClusterView, Page};
 use serde::{Deserialize, Serialize};
 
 pub use super::admission::{Admission, DenialRow, ScopeRow};
@@ -41,6 +41,8 @@ pub enum Body {
     Cluster(Box<ClusterView>),
     /// Call control blocks.
     Ccbs(List<CcbRow>),
+    /// Some of the calls of a gateway.
+    Calls(Page),
     /// Counters.
     Counters(Counters),
     /// An order was carried out.

@@ -191,6 +191,19 @@ pub enum Leg {
     Egress,
 }
 
+impl Leg {
+    /// Both.
+    pub const ALL: [Leg; 2] = [Leg::Ingress, Leg::Egress];
+
+    /// The word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Leg::Ingress => "ingress",
+            Leg::Egress => "egress",
+        }
+    }
+}
+
 /// What a call control block is known by (race 14: the same number at two nodes is two calls).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Key {

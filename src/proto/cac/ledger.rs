@@ -9,6 +9,7 @@ use super::limits::Amounts;
 use super::scope::ScopeId;
 use crate::proto::base::Time;
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 /// Who let a call in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -158,6 +159,12 @@ impl Ledger {
         self.ccbs.iter().map(entry)
     }
 
+    /// Those behind `after`, which need not be here any more, in the order of [`Ledger::iter`]; without it all.
+    pub fn behind(&self, after: Option<Key>) -> impl Iterator<Item = (&Key, &Ccb)> {
+        let first = after.map_or(Bound::Unbounded, |after| Bound::Excluded(place(&after)));
+        self.ccbs.range((first, Bound::Unbounded)).map(entry)
+    }
+
     /// Those of one node: its own list in the source text.
     pub fn of_node(&self, sc: ScId) -> impl Iterator<Item = (&Key, &Ccb)> {
         self.ccbs.range(first_of(sc, 0)..).take_while(move |(place, _)| place.0 == sc).map(entry)
@@ -170,7 +177,7 @@ impl Ledger {
 
     /// The legs of one call, whosever.
     pub fn of_call(&self, guid: Guid) -> impl Iterator<Item = (&Key, &Ccb)> {
-        let legs = move |&sc: &ScId| [Leg::Ingress, Leg::Egress].map(|leg| place(&Key { sc, guid, leg }));
+        let legs = move |&sc: &ScId| Leg::ALL.map(|leg| place(&Key { sc, guid, leg }));
         self.digests.keys().flat_map(legs).filter_map(move |place| self.ccbs.get_key_value(&place).map(entry))
     }
 

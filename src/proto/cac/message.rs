@@ -22,6 +22,8 @@ pub mod features {
     pub const BUSY: u32 = 1 << 2;
     /// A central node that keeps the floors of hold-last free ([`floor`](super::super::floor)).
     pub const FLOORS: u32 = 1 << 3;
+    /// A central node that knows [`Span`](super::Span)s.
+    pub const PAGES: u32 = 1 << 4;
 }
 
 /// One of the central nodes that a gateway is configured with, by its place among them.
@@ -153,10 +155,12 @@ pub enum ToCentral {
     },
     /// What the node has, to be compared (R33).
     Compare(Box<Digests>),
-    /// All that the node has or asks for in one part (R33).
+    /// All that the node has or asks for in one part, or in a span of it (R33).
     Bucket {
         /// The part.
         bucket: u8,
+        /// Which of its calls these are.
+        span: Span,
         /// Calls that are up.
         calls: Vec<Told>,
         /// Calls whose request is on its way, or was given up a moment ago.
@@ -178,6 +182,22 @@ pub enum ToCentral {
     },
     /// The node ends, and its calls with it.
     Goodbye,
+}
+
+/// A span of calls in the order of GUIDs and legs: those behind `after`, up to `upto`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Span {
+    /// `None`: from the first one on.
+    pub after: Option<(Guid, Leg)>,
+    /// That one with them. `None`: to the last.
+    pub upto: Option<(Guid, Leg)>,
+}
+
+impl Span {
+    /// Whether this one is among them.
+    pub fn has(&self, guid: Guid, leg: Leg) -> bool {
+        self.after.is_none_or(|after| after < (guid, leg)) && self.upto.is_none_or(|upto| (guid, leg) <= upto)
+    }
 }
 
 /// What a node has of one scope.

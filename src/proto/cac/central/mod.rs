@@ -14,7 +14,7 @@ use super::charge::{Class, Key, ScId};
 use super::floor;
 use super::ledger::{BUCKETS, Ccb, Digests};
 use super::limits::{Amounts, Cause, Denial, Limits};
-use super::message::{Answer, Framed, Header, LOAD_MAX, Refusal, Report, Request, ToCentral, ToNode, Told, VERSION, features};
+use super::message::{Answer, Framed, Header, LOAD_MAX, Refusal, Report, Request, Span, ToCentral, ToNode, Told, VERSION, features};
 use super::policy::{self, Policy};
 use super::quota::Giving;
 use super::scope::{ScopeId, Tree};
@@ -126,7 +126,7 @@ impl Settings {
             credit: 16,
             cluster: 0,
             giving: Vec::new(),
-            features: features::COPY | features::QUOTAS | features::FLOORS,
+            features: features::COPY | features::QUOTAS | features::FLOORS | features::PAGES,
         }
     }
 }
@@ -450,7 +450,7 @@ impl Central {
             ToCentral::SyncChunk { generation, index, calls } => self.sync_chunk(now, sc, generation, index, &calls),
             ToCentral::SyncEnd { generation, chunks } => self.sync_end(sc, generation, chunks),
             ToCentral::Compare(digests) => self.compare(sc, &digests),
-            ToCentral::Bucket { bucket, calls, asked } => self.mend(now, sc, bucket, &calls, &asked),
+            ToCentral::Bucket { bucket, span, calls, asked } => self.mend(now, sc, (bucket, span), &calls, &asked),
             // A standby gives nothing, and is told nothing.
             ToCentral::QuotaReport { .. } if self.lead_until.is_none() => self.counts.stale += 1,
             ToCentral::QuotaReport { number, seen, scopes } => self.quota_report(now, sc, number, seen, &scopes),
@@ -597,8 +597,8 @@ impl Central {
         self.send(sc, ToNode::SyncResult { generation, ok });
     }
 
-    /// One part of a node's calls as it has them: the copy becomes the same, but for calls whose request is on its way.
-    fn mend(&mut self, now: Time, sc: ScId, bucket: u8, calls: &[Told], asked: &[(super::Guid, super::Leg)]) {
+    /// A span of one part of a node's calls as it has them: the copy becomes the same, but for calls whose request is on its way.
+    fn mend(&mut self, now: Time, sc: ScId, (bucket, span): (u8, Span), calls: &[Told], asked: &[(super::Guid, super::Leg)]) {
         if !self.nodes.get(&sc).is_some_and(Record::has_copy) {
             return;
         }
@@ -611,7 +611,7 @@ impl Central {
             charge != Some(told.charge) && !pending.contains(&key(told))
         };
         let lacking: Vec<Told> = calls.iter().filter(differs).copied().collect();
-        let mine = self.authority.ledger().of_bucket(sc, bucket).map(|(key, _)| *key);
+        let mine = self.authority.ledger().of_bucket(sc, bucket).map(|(key, _)| *key).filter(|key| span.has(key.guid, key.leg));
         let gone: Vec<Key> = mine.filter(|key| !has.contains(key) && !pending.contains(key)).collect();
         lacking.iter().for_each(|told| self.fact(now, sc, told, session));
         for key in &gone {

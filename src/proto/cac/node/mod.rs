@@ -324,8 +324,8 @@ impl Node {
     }
 
     fn told(&self, guid: Guid, leg: Leg) -> Option<Told> {
-        let ccb = self.calls.ledger().get(&self.key(guid, leg))?;
-        Some(Told { guid, leg, charge: ccb.charge, admission: ccb.admission })
+        let key = self.key(guid, leg);
+        self.calls.ledger().get(&key).map(|ccb| told((&key, ccb)))
     }
 
     fn note(&mut self, note: Note) {
@@ -390,12 +390,6 @@ impl Node {
         used.with(Amount::Calls, with_quota(Amount::Calls)).with(Amount::Normal, with_quota(Amount::Normal))
     }
 
-    /// Everything that is up, as it is told.
-    fn all(&self) -> impl Iterator<Item = Told> {
-        let told = |(key, ccb): (&Key, &Ccb)| Told { guid: key.guid, leg: key.leg, charge: ccb.charge, admission: ccb.admission };
-        self.calls.ledger().of_node(self.settings.sc).map(told)
-    }
-
     /// Tells every central node there is a session with; the sync of the next session tells the others.
     fn report(&mut self, now: Time, report: Report) {
         (0..self.links.len()).for_each(|side| self.report_to(now, side, report));
@@ -410,6 +404,11 @@ impl Node {
             }
         }
     }
+}
+
+/// A call as it is told.
+fn told((key, ccb): (&Key, &Ccb)) -> Told {
+    Told { guid: key.guid, leg: key.leg, charge: ccb.charge, admission: ccb.admission }
 }
 
 /// What limits are about: the calls are those that are no emergencies, which do not take the place of others.

@@ -5,11 +5,10 @@
 
 use super::super::charge::{Guid, Key, Leg};
 use super::super::ledger::{Admission, bucket_of};
-use super::super::message::{Framed, Header, LOAD_MAX, Report, Side, ToCentral, ToNode, Told, VERSION, features};
+use super::super::message::{Framed, Header, LOAD_MAX, Report, Side, Span, ToCentral, ToNode, Told, VERSION, features};
 use super::reports::Reports;
-use super::{Action, Node, Note, Settings};
+use super::{Action, Node, Note, Settings, told};
 use crate::proto::base::Time;
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Calls in one chunk of a sync (R30).
@@ -45,9 +44,6 @@ pub(super) struct Session {
     /// How busy the other end says it is.
     load: u8,
 }
-
-/// What there is in one part of a comparison: calls that are up, and those that are asked for.
-type Part = (Vec<Told>, Vec<(Guid, Leg)>);
 
 /// What a welcome says.
 #[derive(Clone, Copy, Debug)]
@@ -401,8 +397,17 @@ impl Node {
             return;
         }
         let proved = session.proved;
-        self.tell_buckets(side, buckets);
-        if !proved {
+        // As much as a sync sends at once, and one at least: what is left the next comparison finds.
+        let digests = self.calls.ledger().digests(self.settings.sc);
+        let mut room = CHUNK * RESYNC_CREDIT as usize;
+        let fits = |bucket: &&u8| {
+            let count = digests[usize::from(**bucket)].count as usize;
+            room.checked_sub(count).map(|left| room = left).is_some()
+        };
+        let (fitting, all) = (buckets.iter().take_while(fits).count().max(1), buckets.len());
+        self.note(Note::Mended(Side(side as u8), fitting as u32));
+        buckets.iter().take(fitting).for_each(|&bucket| self.tell_bucket(side, bucket));
+        if !proved || fitting < all {
             self.compare(side);
         }
     }
@@ -429,10 +434,7 @@ impl Node {
             let first = cursor.unwrap_or(Key { sc, ..Key::default() });
             let behind = self.calls.ledger().from(first).filter(|(key, _)| Some(**key) != cursor);
             let Some(link) = self.links.get(side) else { return };
-            let told = |(key, ccb): (&Key, &super::Ccb)| {
-                link.told(Told { guid: key.guid, leg: key.leg, charge: ccb.charge, admission: ccb.admission })
-            };
-            let calls: Vec<Told> = behind.take(CHUNK).map(told).collect();
+            let calls: Vec<Told> = behind.take(CHUNK).map(|entry| link.told(told(entry))).collect();
             let Some(Session { sync: Some(sync), .. }) = self.session(side) else { return };
             let Some(last) = calls.last().copied() else {
                 sync.ended = true;
@@ -462,26 +464,27 @@ impl Node {
         }
     }
 
-    /// All that is up or asked for in these parts, so that the other end can mend its copy.
-    fn tell_buckets(&mut self, side: usize, buckets: &[u8]) {
-        self.note(Note::Mended(Side(side as u8), buckets.len() as u32));
+    /// All that is up or asked for in this part, so that the other end can mend its copy: as many calls in one message as in a chunk of
+    /// a sync, where the other end knows that there may be more messages than one.
+    fn tell_bucket(&mut self, side: usize, bucket: u8) {
         // Only the one that decides knows of calls that are asked for.
         let is_asked = self.leader() == Some(side);
-        // One look at all calls, however many parts differ.
-        let mut parts: BTreeMap<u8, Part> = buckets.iter().map(|&bucket| (bucket, Part::default())).collect();
+        let mut asked: Vec<(Guid, Leg)> = self.requests.asked().filter(|_| is_asked).collect();
+        asked.retain(|&(guid, leg)| bucket_of(&self.key(guid, leg)) == bucket);
         let Some(link) = self.links.get(side) else { return };
-        for told in self.all().map(|told| link.told(told)) {
-            if let Some((calls, _)) = parts.get_mut(&bucket_of(&self.key(told.guid, told.leg))) {
-                calls.push(told);
+        let calls: Vec<Told> = self.calls.ledger().of_bucket(self.settings.sc, bucket).map(|entry| link.told(told(entry))).collect();
+        let size = if link.can(features::PAGES) { CHUNK } else { calls.len().max(1) };
+        let (mut left, mut after) = (&calls[..], None);
+        loop {
+            let (page, behind) = left.split_at(size.min(left.len()));
+            let upto = page.last().map(|told| (told.guid, told.leg)).filter(|_| !behind.is_empty());
+            let span = Span { after, upto };
+            let asked = asked.iter().copied().filter(|&(guid, leg)| span.has(guid, leg)).collect();
+            self.send(side, ToCentral::Bucket { bucket, span, calls: page.to_vec(), asked });
+            if behind.is_empty() {
+                return;
             }
-        }
-        for (guid, leg) in self.requests.asked().filter(|_| is_asked) {
-            if let Some((_, asked)) = parts.get_mut(&bucket_of(&self.key(guid, leg))) {
-                asked.push((guid, leg));
-            }
-        }
-        for (bucket, (calls, asked)) in parts {
-            self.send(side, ToCentral::Bucket { bucket, calls, asked });
+            (left, after) = (behind, upto);
         }
     }
 

@@ -3,7 +3,7 @@
 use super::super::charge::{Charge, Class, Direction, Guid, KBITS_MAX, Leg};
 use super::super::ledger::{Admission, BUCKETS, Digest, Digests};
 use super::super::limits::{Cause, Denial};
-use super::super::message::{Answer, Handle, LOAD_MAX, Quota, QuotaUse, Refusal, Report, Request, ToCentral, ToNode, Told};
+use super::super::message::{Answer, Handle, LOAD_MAX, Quota, QuotaUse, Refusal, Report, Request, Span, ToCentral, ToNode, Told};
 use super::super::scope::{ScopeId, Tree};
 use super::{CALLS_MAX, Wire, WireError, append, read};
 use std::time::Duration;
@@ -89,6 +89,11 @@ struct Part {
     /// A part of a comparison.
     #[prost(uint32, tag = "6")]
     bucket: u32,
+    /// Since minor version 2: the calls of the part behind this one, and up to that one.
+    #[prost(message, optional, tag = "7")]
+    after: Option<Call>,
+    #[prost(message, optional, tag = "8")]
+    upto: Option<Call>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -377,10 +382,12 @@ impl Wire for ToCentral {
                 append(&Compare { counts, sums: digests.iter().map(|digest| digest.sum).collect() }, out);
                 kind::COMPARE
             }
-            ToCentral::Bucket { bucket, calls, asked } => {
+            ToCentral::Bucket { bucket, span, calls, asked } => {
                 let calls = calls.iter().map(Call::told).collect();
-                let asked = asked.iter().map(|&(guid, leg)| Call::of(guid, leg)).collect();
-                append(&Part { bucket: u32::from(*bucket), calls, asked, ..Part::default() }, out);
+                let name = |(guid, leg)| Call::of(guid, leg);
+                let asked = asked.iter().copied().map(name).collect();
+                let (after, upto) = (span.after.map(name), span.upto.map(name));
+                append(&Part { bucket: u32::from(*bucket), calls, asked, after, upto, ..Part::default() }, out);
                 kind::BUCKET
             }
             ToCentral::QuotaReport { number, seen, scopes } => {
@@ -445,7 +452,9 @@ impl Wire for ToCentral {
             kind::BUCKET => {
                 let part = part()?;
                 let asked = part.asked.iter().take(CALLS_MAX).map(Call::name).collect::<Result<_, _>>()?;
-                ToCentral::Bucket { bucket: bucket(part.bucket)?, calls: calls(&part.calls)?, asked }
+                let name = |call: Option<Call>| call.map(|call| call.name()).transpose();
+                let span = Span { after: name(part.after)?, upto: name(part.upto)? };
+                ToCentral::Bucket { bucket: bucket(part.bucket)?, span, calls: calls(&part.calls)?, asked }
             }
             kind::QUOTA_REPORT => {
                 let of = |of: &QuotaOf, scope| QuotaUse { scope, live: of.live, bound: of.calls, want: of.want };

@@ -3,7 +3,7 @@
 use super::super::charge::{Charge, Class, Direction, Guid, KBITS_MAX, Leg};
 use super::super::ledger::{Admission, BUCKETS, Digest};
 use super::super::limits::{Cause, Denial};
-use super::super::message::{Answer, Handle, Quota, QuotaUse, Refusal, Report, Request, Told};
+use super::super::message::{Answer, Handle, Quota, QuotaUse, Refusal, Report, Request, Span, Told};
 use super::super::scope::ScopeId;
 use super::*;
 use crate::proto::base::Rng;
@@ -41,7 +41,13 @@ fn all_to_central() -> Vec<ToCentral> {
         ToCentral::SyncChunk { generation: 1, index: 0, calls: (0..512).map(told).collect() },
         ToCentral::SyncEnd { generation: 1, chunks: 1 },
         ToCentral::Compare(digests),
-        ToCentral::Bucket { bucket: 255, calls: vec![told(8)], asked: vec![(guid, leg)] },
+        ToCentral::Bucket { bucket: 255, span: Span::default(), calls: vec![told(8)], asked: vec![(guid, leg)] },
+        ToCentral::Bucket {
+            bucket: 0,
+            span: Span { after: Some((guid, Leg::Ingress)), upto: Some((guid, leg)) },
+            calls: vec![],
+            asked: vec![],
+        },
         ToCentral::Report {
             number: 3,
             report: Report::Fact(Told { charge: told(6).charge.lease(ScopeId(300)), admission: Admission::Lease, ..told(6) }),

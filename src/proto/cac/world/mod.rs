@@ -5,6 +5,7 @@
 mod busy;
 mod cores;
 mod hellos;
+mod mending;
 mod pair;
 mod quotas;
 mod random;
@@ -339,6 +340,9 @@ impl World {
         let packet = match packet {
             Packet::ToCentral(place, side, link, framed) => {
                 assert!(self.old_office != Some(side) || !cores::is_new(&framed.message), "it cannot read {:?}", framed.message);
+                if let ToCentral::Bucket { calls, .. } | ToCentral::SyncChunk { calls, .. } = &framed.message {
+                    assert!(self.old_office == Some(side) || calls.len() <= 512, "R30: {} calls in one message", calls.len());
+                }
                 wire::put_to_central(&framed, &mut octets);
                 Packet::ToCentral(place, side, link, wire::get_to_central(&octets).expect("what was written"))
             }
