@@ -84,9 +84,7 @@ impl Answers for Desk {
                 let page = |after| self.order(|reply| Order::Page(which, after, reply));
                 view::list(name.as_deref(), state.as_deref(), page).map(Body::Ccbs)
             }
-            Request::Calls { node, after } => {
-                self.order(|reply| Order::Page(Which::Node(ScId(node)), after, reply)).map(Body::Calls)
-            }
+            Request::Calls { node, after } => self.order(|reply| Order::Page(Which::Node(ScId(node)), after, reply)).map(Body::Calls),
             request => self.order(|reply| Order::Request(request, reply))?,
         }
     }

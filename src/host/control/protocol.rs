@@ -10,8 +10,8 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use super::view::Body;
-use crate::host::cluster::view::Cursor;
 use crate::host::clock::Clock;
+use crate::host::cluster::view::Cursor;
 use crate::proto::base::Time;
 
 /// The longest request, in bytes, its line end included.
