@@ -1,36 +1,24 @@
 //! What admission costs a call in the call path: finding its scopes, taking places, giving them back, alone and in a cluster by quota; and
 //! one decision of the authority that a central node runs, with so many calls up.
 
+#[path = "harness/scopes.rs"]
+mod scopes;
+
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
 use std::sync::Arc;
 use tollgate::proto::base::Time;
 use tollgate::proto::cac::asker::{Asker, FromLink};
 use tollgate::proto::cac::share::Holder;
-use tollgate::proto::cac::{Authority, Charge, Class, Direction, Guid, Key, Kind, Limits, Prefix, Scope, ScopeId, Tree};
-
-/// A trunk group under two pools, a thousand peers and as many zones.
-fn tree() -> Tree {
-    let mut scopes = vec![
-        Scope::new(Kind::Pool, "carrier"),
-        Scope::new(Kind::Pool, "city").under(ScopeId(0)),
-        Scope::new(Kind::TrunkGroup, "north").under(ScopeId(1)),
-    ];
-    for n in 0..1_000u32 {
-        let at = |bits| vec![Prefix::new(std::net::Ipv4Addr::from(0x0a00_0000 + (n << 8)).into(), bits).expect("a prefix")];
-        scopes.push(Scope { prefixes: at(24), ..Scope::new(Kind::Zone, &format!("zone-{n}")) });
-        scopes.push(Scope { prefixes: at(32), ..Scope::new(Kind::Peer, &format!("peer-{n}")) });
-    }
-    Tree::new(scopes).expect("a tree")
-}
+use tollgate::proto::cac::{Authority, Charge, Class, Direction, Guid, Key, Limits, Tree};
 
 fn charge(tree: &Tree) -> Charge {
-    let remote = std::net::Ipv4Addr::new(10, 0, 200, 0).into();
-    tree.charge(ScopeId(2), Some(black_box(remote)), Charge::new(Direction::Outbound, Class::Normal, 80))
+    let remote = std::net::Ipv4Addr::new(192, 0, 200, 50).into();
+    tree.charge(scopes::NORTH, Some(black_box(remote)), Charge::new(Direction::Outbound, Class::Normal, 80))
 }
 
 fn admission(c: &mut Criterion) {
-    let tree = Arc::new(tree());
+    let tree = Arc::new(scopes::tree());
     let limits = vec![Limits::of_calls(1_000_000); tree.len()];
     let mut holder = Holder::new(&limits, 4);
     assert_eq!(charge(&tree).scopes().count(), 5);

@@ -8,7 +8,13 @@
 //! `cargo bench --bench core -- --instructions` counts instead what no neighbour on the machine can change: the instructions of each
 //! kind of command, by running itself (`--counted`) under callgrind, which must be installed; with `--large` at 100,000 endpoints, with
 //! `--varied` of commands whose options and descriptions have not come before, so that none is remembered.
+//!
+//! With `--admission` either is done three times: without admission control, with it in the gateway (`cac.mode = "local"`), and by quotas in
+//! a cluster. Each call then counts in five scopes, which have room: its trunk group, two pools, a zone and a peer.
 #![allow(missing_docs, reason = "a program")]
+
+#[path = "harness/scopes.rs"]
+mod scopes;
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -16,8 +22,12 @@ use std::time::{Duration, Instant};
 
 use criterion::{Criterion, Throughput};
 use tollgate::proto::base::{Counter, EndpointIndex, FrameRef, Rng, Time};
+use tollgate::proto::cac::asker::FromLink;
+use tollgate::proto::cac::{Amount, Limits, ScopeId};
 use tollgate::proto::core::exercise::{self, DOMAIN, Lone};
+use tollgate::proto::core::{Answer as CoreAnswer, Ask};
 use tollgate::proto::package::EventId;
+use tollgate::proto::plan::{Admission, Plan, Settings};
 use tollgate::proto::trunk::{
     Answer, Card, CardFault, CardOrder, FacilityKind, FacilityPlan, Hook, Indication, Media, MediaAddress, MediaReport, SimCard, Topology,
 };
@@ -43,15 +53,21 @@ fn main() {
     if has("--counted") {
         return counted();
     }
+    let control = if has("--admission") { &Control::ALL[..] } else { &Control::ALL[..1] };
     if has("--instructions") {
-        return instructions();
+        return control.iter().for_each(|&control| instructions(control));
     }
     if has("--criterion") {
         return headline(&mut Criterion::default());
     }
     // `cargo test` runs benches once, quickly: unoptimised, filling the large ones takes minutes.
+    let sizes =
+        |sizes: &[Size]| -> Vec<Size> { sizes.iter().flat_map(|size| control.iter().map(|&control| Size { control, ..*size })).collect() };
     if has("--test") || !has("--bench") {
-        table(&SIZES[..2], 1000, 1, 500);
+        let controlled = Control::ALL.map(|control| Size { control, ..SIZES[0] });
+        table(&[&controlled[..], &SIZES[1..2]].concat(), 1000, 1, 500);
+    } else if has("--admission") {
+        table(&sizes(&[SIZES[1], SIZES[3]]), RATE, number("--rounds", 9), number("--pairs", 20_000));
     } else {
         table(&SIZES, RATE, number("--rounds", 9), number("--pairs", 20_000));
     }
@@ -64,16 +80,65 @@ struct Size {
     t1s: u32,
     t3s: u32,
     standing: usize,
+    control: Control,
+}
+
+/// Who admits calls.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Control {
+    Off,
+    Local,
+    Quota,
+}
+
+impl Control {
+    const ALL: [Control; 3] = [Control::Off, Control::Local, Control::Quota];
+
+    /// What it is called, by an option and in the table.
+    const fn name(self) -> &'static str {
+        match self {
+            Control::Off => "--off",
+            Control::Local => "--local",
+            Control::Quota => "--quota",
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Control::Off => "",
+            Control::Local => ", admission in the gateway",
+            Control::Quota => ", admission by quotas",
+        }
+    }
+
+    /// What counts calls, with room for all of them.
+    fn set_up(self, plan: &mut Plan, settings: &mut Settings) {
+        if self == Control::Off {
+            return;
+        }
+        let tree = scopes::tree();
+        settings.admission = vec![if self == Control::Local { Limits::of_calls(1_000_000) } else { Limits::NONE }; tree.len()];
+        let groups = vec![scopes::NORTH; plan.topology.len() as usize];
+        plan.admission = Some(Admission { tree, groups, decide_within: Duration::from_millis(250), cluster: self == Control::Quota });
+    }
+
+    /// Quotas of every scope.
+    fn grant(self, lone: &mut Lone, scopes: usize) {
+        if self == Control::Quota {
+            (0..scopes as u16).for_each(|scope| lone.hear(FromLink::Quota(ScopeId(scope), 1_000_000, 1)));
+            lone.hear(FromLink::Lease(Time::NEVER));
+        }
+    }
 }
 
 const SIZES: [Size; 7] = [
-    Size { name: "24 endpoints, 0 calls", t1s: 1, t3s: 0, standing: 0 },
-    Size { name: "672 endpoints, 0 calls", t1s: 0, t3s: 1, standing: 0 },
-    Size { name: "10,000 endpoints, 0 calls", t1s: 0, t3s: 15, standing: 0 },
-    Size { name: "10,000 endpoints, 10,000 calls", t1s: 0, t3s: 15, standing: 10_000 },
-    Size { name: "100,000 endpoints, 0 calls", t1s: 0, t3s: 149, standing: 0 },
-    Size { name: "100,000 endpoints, 10,000 calls", t1s: 0, t3s: 149, standing: 10_000 },
-    Size { name: "100,000 endpoints, 50,000 calls", t1s: 0, t3s: 149, standing: 50_000 },
+    Size { name: "24 endpoints, 0 calls", t1s: 1, t3s: 0, standing: 0, control: Control::Off },
+    Size { name: "672 endpoints, 0 calls", t1s: 0, t3s: 1, standing: 0, control: Control::Off },
+    Size { name: "10,000 endpoints, 0 calls", t1s: 0, t3s: 15, standing: 0, control: Control::Off },
+    Size { name: "10,000 endpoints, 10,000 calls", t1s: 0, t3s: 15, standing: 10_000, control: Control::Off },
+    Size { name: "100,000 endpoints, 0 calls", t1s: 0, t3s: 149, standing: 0, control: Control::Off },
+    Size { name: "100,000 endpoints, 10,000 calls", t1s: 0, t3s: 149, standing: 10_000, control: Control::Off },
+    Size { name: "100,000 endpoints, 50,000 calls", t1s: 0, t3s: 149, standing: 50_000, control: Control::Off },
 ];
 
 /// What is measured.
@@ -128,7 +193,7 @@ fn table(sizes: &[Size], rate: u32, rounds: usize, calls: usize) {
                 medians.push(median);
             }
         }
-        println!("| {} |{line}", size.name);
+        println!("| {}{} |{line}", size.name, size.control.words());
     }
     let (base, worst) = (medians[0], medians.iter().copied().fold(0.0, f64::max));
     println!("\nbase {base:.0} ns, worst {worst:.0} ns, difference {:.0} ns; {:.0} pairs a second at worst", worst - base, 5e8 / worst);
@@ -155,10 +220,11 @@ fn headline(criterion: &mut Criterion) {
 const COUNTED: usize = 4000;
 
 /// Instructions per command of each kind: callgrind counts within one `handle_*` at a time.
-fn instructions() {
+fn instructions(control: Control) {
     let large = std::env::args().any(|argument| argument == "--large");
     let varied = if is_varied() { ", no option or description twice" } else { "" };
-    println!("instructions per command, {COUNTED} of each kind, {}{varied}", if large { SIZES[6].name } else { SIZES[1].name });
+    let name = if large { SIZES[6].name } else { SIZES[1].name };
+    println!("instructions per command, {COUNTED} of each kind, {name}{varied}{}", control.words());
     for (kind, name) in KINDS {
         let function = match kind {
             Kind::Crcx => "*handle_crcx*",
@@ -171,7 +237,7 @@ fn instructions() {
         let mut valgrind = std::process::Command::new("valgrind");
         valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(format!("--toggle-collect={function}"));
         valgrind.arg(std::env::current_exe().expect("a program")).arg("--counted").args(large.then_some("--large"));
-        valgrind.args(is_varied().then_some("--varied"));
+        valgrind.args(is_varied().then_some("--varied")).arg(control.name());
         let output = valgrind.output().expect("valgrind is installed");
         let text = String::from_utf8_lossy(&output.stderr);
         let collected = text.lines().find_map(|line| line.split_once("Collected :")?.1.trim().parse::<usize>().ok());
@@ -185,7 +251,9 @@ fn is_varied() -> bool {
 
 /// The program that [`instructions`] counts.
 fn counted() {
-    Stand::new(if std::env::args().any(|argument| argument == "--large") { SIZES[6] } else { SIZES[1] }, 1000).calls(COUNTED);
+    let has = |name: &str| std::env::args().any(|argument| argument == name);
+    let control = Control::ALL.into_iter().find(|control| has(control.name())).unwrap_or(Control::Off);
+    Stand::new(Size { control, ..if has("--large") { SIZES[6] } else { SIZES[1] } }, 1000).calls(COUNTED);
 }
 
 /// A call that is up.
@@ -217,11 +285,15 @@ impl Stand {
         let plan_of = |kind, count| (1..=count).map(move |unit| FacilityPlan { kind, unit, common_channel: false });
         let facilities: Vec<FacilityPlan> = plan_of(FacilityKind::T3, size.t3s).chain(plan_of(FacilityKind::T1, size.t1s)).collect();
         let connections = size.standing as u32 + 64;
-        let plan = exercise::plan(&facilities, connections, rate * 32, 448).expect("facilities");
+        let mut plan = exercise::plan(&facilities, connections, rate * 32, 448).expect("facilities");
+        let mut settings = exercise::settings();
+        size.control.set_up(&mut plan, &mut settings);
+        let scopes = settings.admission.len();
         let topology = plan.topology.clone();
         let rack = Rack((0..connections.div_ceil(CARD)).map(|n| exercise::card(&plan, address(n), CARD, u64::from(n))).collect());
-        let mut lone = Lone::new(plan, exercise::settings(), Box::new(rack), 1, Time::from_millis(1000));
+        let mut lone = Lone::new(plan, settings, Box::new(rack), 1, Time::from_millis(1000));
         assert!(lone.restart(), "the restart is told and answered");
+        size.control.grant(&mut lone, scopes);
         let busy = vec![false; topology.len() as usize];
         let step = Duration::from_secs(1) / rate;
         let mut stand = Stand {
@@ -243,6 +315,7 @@ impl Stand {
             stand.batch(Kind::Crcx);
             stand.batch(Kind::Dlcx);
         }
+        assert!(stand.is_counted(), "calls count in their scopes");
         stand.measured = true;
         stand
     }
@@ -345,6 +418,13 @@ impl Stand {
         spent
     }
 
+    /// Whether each call is charged in its five scopes, where there are any.
+    fn is_counted(&mut self) -> bool {
+        let Some(CoreAnswer::Admission(view)) = self.lone.ask(Ask::Admission) else { return false };
+        let used: u32 = view.used.iter().map(|used| used.get(Amount::Calls)).sum();
+        used as usize == if view.used.is_empty() { 0 } else { 5 * self.calls.len() }
+    }
+
     /// What came back: every command was answered, and right.
     fn answers(&mut self, kind: Kind, chosen: &[usize; BATCH]) {
         let expected = if kind == Kind::Dlcx { &b"250 "[..] } else { b"200 " };
@@ -395,6 +475,7 @@ macro_rules! turns {
                 lone.handle(frame);
             }
             lone.handle_time();
+            while lone.take_for_node().is_some() {}
         })+
     };
 }

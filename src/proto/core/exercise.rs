@@ -5,6 +5,7 @@
 
 use super::{Administration, Answer, Ask, Boot, Core, Envelope, Frames, Origin, Outside, Request, Turn};
 use crate::proto::base::{AgentId, CoreId, Counter, Counters, EndpointIndex, FrameRef, Time};
+use crate::proto::cac::asker::{FromLink, ToLink};
 use crate::proto::cas::{self, Signalling};
 use crate::proto::codec::peek::{self, Peek};
 use crate::proto::endpoint::Law;
@@ -128,6 +129,19 @@ impl Lone {
     /// The time.
     pub fn now(&self) -> Time {
         self.now
+    }
+
+    /// In a cluster: the node of the gateway says this to the core.
+    pub fn hear(&mut self, message: FromLink) {
+        self.core.handle_node(&mut Turn { now: self.now, frames: &self.frames, out: &mut self.out }, message);
+    }
+
+    /// In a cluster: takes the next message that the core has for the node.
+    #[inline]
+    pub fn take_for_node(&mut self) -> Option<ToLink> {
+        let message = self.core.for_node()?;
+        self.core.sent_to_node();
+        Some(message)
     }
 
     /// Moves time on; nothing happens by itself.
