@@ -119,7 +119,8 @@ impl Control {
         let tree = scopes::tree();
         settings.admission = vec![if self == Control::Local { Limits::of_calls(1_000_000) } else { Limits::NONE }; tree.len()];
         let groups = vec![scopes::NORTH; plan.topology.len() as usize];
-        plan.admission = Some(Admission { tree, groups, decide_within: Duration::from_millis(250), cluster: self == Control::Quota });
+        plan.admission =
+            Some(Admission { tree, groups, decide_within: Duration::from_millis(250), cluster: self == Control::Quota, open: vec![] });
     }
 
     /// Quotas of every scope.

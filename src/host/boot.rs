@@ -513,7 +513,8 @@ pub(super) fn plan(config: &Config, layout: &config::Plan) -> Result<Plan> {
             let groups = config::groups(&topology, &config.scopes)
                 .map_err(|(scope, _, problem)| anyhow!("scope[{}].members: {problem}", scope + 1))?;
             let (decide_within, cluster) = (config.cac.decide_within, config.cac.mode == CacMode::Cluster);
-            Some(Admission { tree, groups, decide_within, cluster })
+            let open = config::policies(config).into_iter().map(|policy| policy == crate::proto::cac::Policy::Open).collect();
+            Some(Admission { tree, groups, decide_within, cluster, open })
         }
         None => None,
     };

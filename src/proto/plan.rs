@@ -107,6 +107,16 @@ pub struct Admission {
     pub decide_within: std::time::Duration,
     /// Whether each call is asked for at the node of a cluster ([`cac::asker`]). [`Settings::admission`] then limits nothing.
     pub cluster: bool,
+    /// In a cluster, by scope: whether calls are admitted when nobody says in time whether they may
+    /// ([`Policy::Open`](cac::Policy::Open)).
+    pub open: Vec<bool>,
+}
+
+impl Admission {
+    /// Whether calls are admitted in this scope when nobody says in time whether they may.
+    pub fn is_open(&self, scope: cac::ScopeId) -> bool {
+        self.cluster && self.open.get(usize::from(scope.0)).copied().unwrap_or(false)
+    }
 }
 
 /// How a span starts.

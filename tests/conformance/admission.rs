@@ -31,8 +31,13 @@ fn limited(plan: &mut Plan, settings: &mut Settings, limits: [Limits; 5], change
     change(&mut scopes);
     let endpoints = plan.topology.len();
     let groups = (0..endpoints).map(|endpoint| if endpoint < endpoints / 2 { NORTH } else { SOUTH }).collect();
-    plan.admission =
-        Some(Admission { tree: Tree::new(scopes).expect("a tree"), groups, decide_within: Duration::from_millis(250), cluster: false });
+    plan.admission = Some(Admission {
+        tree: Tree::new(scopes).expect("a tree"),
+        groups,
+        decide_within: Duration::from_millis(250),
+        cluster: false,
+        open: vec![],
+    });
     settings.admission = limits.to_vec();
 }
 

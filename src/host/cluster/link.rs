@@ -208,6 +208,7 @@ impl Run {
                     ToLink::Change(call, charge) => self.step(now, Event::Change(guid(call), call.leg(), charge)),
                     ToLink::Fact(call, charge) => self.step(now, Event::Fact(guid(call), call.leg(), charge)),
                     ToLink::Took(call, charge) => self.step(now, Event::Took(guid(call), call.leg(), charge)),
+                    ToLink::Alone(call, charge) => self.step(now, Event::Alone(guid(call), call.leg(), charge)),
                     ToLink::Keeps(scope, number) => self.step(now, Event::Keeps(place as u8, scope, number)),
                     ToLink::End(call) => self.step(now, Event::End(guid(call), call.leg())),
                 }

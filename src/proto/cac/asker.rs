@@ -56,10 +56,29 @@ pub enum ToLink {
     Fact(Call, Charge),
     /// It begins, with places of the core's quotas.
     Took(Call, Charge),
+    /// It begins, because nobody said in time whether it may.
+    Alone(Call, Charge),
     /// It is over, or was never begun.
     End(Call),
     /// The core goes by the change of this number of its quota.
     Keeps(ScopeId, u32),
+}
+
+impl ToLink {
+    /// The call that begins by this.
+    fn begins(&self) -> Option<Call> {
+        match *self {
+            ToLink::Ask(call, _) | ToLink::Took(call, _) | ToLink::Alone(call, _) => Some(call),
+            _ => None,
+        }
+    }
+
+    fn is_about(&self, call: Call) -> bool {
+        match *self {
+            ToLink::Change(about, _) | ToLink::Fact(about, _) | ToLink::End(about) => about == call,
+            _ => self.begins() == Some(call),
+        }
+    }
 }
 
 /// From the node to a core.
@@ -76,6 +95,9 @@ pub enum FromLink {
     /// The quotas hold up to then.
     Lease(Time),
 }
+
+/// So much waits for the node only when it stands still.
+const CROWDED: usize = 256;
 
 /// A question on its way.
 #[derive(Clone, Copy, Debug)]
@@ -253,8 +275,12 @@ impl Asker {
         self.tell_end(call);
     }
 
+    /// A node that stands still need not hear of calls that came and went meanwhile: so what waits for it is about calls that are up, or
+    /// that it knows.
     fn tell_end(&mut self, call: Call) {
-        if call != Call::NONE {
+        if self.out.len() > CROWDED && self.out.iter().any(|message| message.begins() == Some(call)) {
+            self.out.retain(|message| !message.is_about(call));
+        } else if call != Call::NONE {
             self.out.push_back(ToLink::End(call));
         }
     }
@@ -308,6 +334,19 @@ impl Asker {
             Err(_) => self.quotas.give_back(&question.charge, &question.has()),
         }
         Some((question.ticket, question.charge.unleased(), result))
+    }
+
+    /// No answer came in time, for the node stands still: what was asked for is to be used at once all the same, as if it was granted, and
+    /// the node is told. False: nothing was asked.
+    pub fn go_alone(&mut self, ticket: Ticket) -> bool {
+        let Some(place) = self.questions.iter().position(|question| question.ticket == ticket) else { return false };
+        let question = self.questions.swap_remove(place);
+        self.out.push_back(match question.has {
+            None => ToLink::Alone(question.call, question.charge),
+            Some(_) => ToLink::Fact(question.call, question.charge),
+        });
+        self.granted = Some(question);
+        true
     }
 
     /// Whoever asked has been told: what was granted and not used is given back.
@@ -385,6 +424,45 @@ mod tests {
         asker.handle(FromLink::Decided(call, Ok(())));
         assert_eq!(asker.begin(NOW, &charge(Class::Normal, 96)), None, "it was granted for another call");
         asker.settle();
+        assert_eq!(sent(&mut asker), [ToLink::End(call)]);
+    }
+
+    /// R39: a node that stands still hears afterwards of what began without it, and nothing of what came and went.
+    #[test]
+    fn without_an_answer_a_call_begins_and_the_node_is_told() {
+        let mut asker = Asker::new(0, 1_000, 1, 2);
+        let (wanted, more) = (charge(Class::Normal, 80), charge(Class::Normal, 96));
+        asker.ask(NOW, Ticket(1), &wanted, &Charge::EMPTY, None);
+        assert!(asker.go_alone(Ticket(1)) && !asker.go_alone(Ticket(1)) && !asker.go_alone(Ticket(2)));
+        let Some((call, _)) = asker.begin(NOW, &wanted) else { panic!("not admitted") };
+        asker.keep(5, call);
+        asker.settle();
+        asker.ask(NOW, Ticket(2), &more, &wanted, Some(5));
+        assert!(asker.go_alone(Ticket(2)));
+        assert_eq!(asker.change(NOW, 5, &more, &wanted), Some((Step::Told, more)));
+        asker.changed(5, Step::Told, &more, &wanted);
+        asker.settle();
+        let told = [ToLink::Ask(call, wanted), ToLink::Alone(call, wanted), ToLink::Change(call, more), ToLink::Fact(call, more)];
+        // What it says then changes nothing any more.
+        for late in [
+            FromLink::Decided(call, Ok(())),
+            FromLink::Changed(call, Err(Denial { scope: ScopeId(0), cause: Cause::Calls, used: 1, limit: 1 })),
+        ] {
+            assert_eq!(asker.handle(late), None);
+        }
+        // Thousands of calls while it stands still, those that are up among them.
+        let ends = |asker: &mut Asker, slot: u32| {
+            asker.ask(NOW, Ticket(9), &wanted, &Charge::EMPTY, None);
+            assert!(asker.go_alone(Ticket(9)));
+            let (call, _) = asker.begin(NOW, &wanted).expect("granted");
+            asker.keep(slot, call);
+            asker.settle();
+            asker.end(slot, &wanted);
+        };
+        (0..10_000).for_each(|_| ends(&mut asker, 7));
+        let all = sent(&mut asker);
+        assert!(all.len() < 2 * CROWDED && all.starts_with(&told), "{}", all.len());
+        asker.end(5, &more);
         assert_eq!(sent(&mut asker), [ToLink::End(call)]);
     }
 

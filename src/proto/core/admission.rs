@@ -6,7 +6,7 @@ use super::envelope::{Envelope, JobId};
 use super::jobs::{Job, Owner, Wait};
 use super::outside::{Frames, Outside, Turn};
 use crate::proto::base::{CoreId, Counter, EndpointIndex, HexId, Time};
-use crate::proto::cac::asker::{FromLink, ToLink};
+use crate::proto::cac::asker::{Asker, FromLink, ToLink};
 use crate::proto::cac::share::{Bank, Ticket, ToBank, ToHolder};
 use crate::proto::cac::{Amount, Amounts, Cause, Charge, Denial, ScopeId};
 use crate::proto::endpoint::ConnectionSlot;
@@ -129,17 +129,16 @@ impl Core {
 
     /// The message for the node is on its way.
     pub fn sent_to_node(&mut self) {
-        if let Some(asker) = self.calls.desk.as_mut().and_then(|desk| desk.asker.as_mut()) {
+        if let Some(asker) = self.asker() {
             asker.sent();
         }
     }
 
     /// In a cluster: what the node says.
     pub fn handle_node<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, message: FromLink) {
-        let asker = self.calls.desk.as_mut().and_then(|desk| desk.asker.as_mut());
-        let Some((ticket, _, result)) = asker.and_then(|asker| asker.handle(message)) else { return };
+        let Some((ticket, _, result)) = self.asker().and_then(|asker| asker.handle(message)) else { return };
         self.claim_answered(turn, ticket, result);
-        if let Some(asker) = self.calls.desk.as_mut().and_then(|desk| desk.asker.as_mut()) {
+        if let Some(asker) = self.asker() {
             asker.settle();
         }
     }
@@ -240,10 +239,24 @@ impl Core {
         self.refuse_claim(turn, id, denial.cause);
     }
 
-    /// No answer came in time: a core stands still.
+    /// No answer came in time: a core, or in a cluster the node, stands still. Where the rule of being alone is to admit that is done.
     pub(super) fn claim_overdue<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, id: JobId) {
         self.counters.add(Counter::AdmissionOverdue);
-        self.refuse_claim(turn, id, Cause::Unreachable);
+        let resume = match (self.jobs.get(id).map(|job| job.wait), &self.plan.admission) {
+            (Some(Wait::Claim(charge, resume)), Some(admission)) if charge.scopes().all(|scope| admission.is_open(scope)) => Some(resume),
+            _ => None,
+        };
+        let resume = resume.filter(|_| self.asker().is_some_and(|asker| asker.go_alone(ticket(id))));
+        let Some(resume) = resume else { return self.refuse_claim(turn, id, Cause::Unreachable) };
+        self.resume(turn, id, resume);
+        if let Some(asker) = self.asker() {
+            asker.settle();
+        }
+    }
+
+    /// In a cluster: the way to the node.
+    fn asker(&mut self) -> Option<&mut Asker> {
+        self.calls.desk.as_mut()?.asker.as_mut()
     }
 
     fn refuse_claim<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, id: JobId, cause: Cause) {

@@ -451,6 +451,8 @@ impl Trial {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proto::cac::{self, Kind, Scope, ScopeId, Tree};
+    use crate::proto::plan::Admission;
 
     #[test]
     fn a_call_is_set_up_and_taken_down() {
@@ -469,6 +471,47 @@ mod tests {
             assert_eq!((lone.end_turn(), lone.held()), (0, 0));
         }
         assert_eq!(lone.counters().get(Counter::DlcxDone), 1);
+    }
+
+    /// R39: the node stands still, link thread and all. By `cac.disconnected = "open"` a call is admitted when its time is over, by any
+    /// other rule it is refused; what the node says about it afterwards changes nothing.
+    #[test]
+    fn no_call_waits_for_a_node_that_stands_still() {
+        for (open, code) in [(true, "200 1"), (false, "403 1")] {
+            let facility = FacilityPlan { kind: FacilityKind::T1, unit: 1, common_channel: false };
+            let mut plan = plan(&[facility], 8, 64, 512).unwrap();
+            let tree = Tree::new(vec![Scope::new(Kind::TrunkGroup, "north")]).unwrap();
+            let groups = vec![ScopeId(0); plan.topology.len() as usize];
+            let decide_within = Duration::from_millis(250);
+            plan.admission = Some(Admission { tree, groups, decide_within, cluster: true, open: vec![open] });
+            let settings = Settings { admission: vec![cac::Limits::NONE], ..settings() };
+            let card = card(&plan, [192, 0, 2, 20].into(), 8, 1);
+            let mut lone = Lone::new(plan, settings, Box::new(card), 1, Time::from_millis(1000));
+            assert!(lone.restart());
+            let command = |lone: &mut Lone, text: &str| {
+                let frame = lone.receive(|room| copy(text.as_bytes(), room)).unwrap();
+                lone.handle(frame);
+            };
+            command(&mut lone, "CRCX 1 ds/ds1-1/5@tgw.example.net MGCP 1.0\r\nC: 1\r\nM: recvonly\r\n");
+            let mut codes = Vec::new();
+            for _ in 0..31 {
+                lone.pass(Duration::from_millis(10));
+                lone.handle_time();
+                codes.extend(lone.sent().map(|sent| String::from_utf8_lossy(&sent[..5]).into_owned()));
+                lone.end_turn();
+            }
+            assert_eq!(codes, ["100 1", code]);
+            let mut told = Vec::new();
+            while let Some(message) = lone.take_for_node() {
+                told.push(message);
+            }
+            let Some(&ToLink::Ask(call, charge)) = told.first() else { panic!("{told:?}") };
+            let denial = cac::Denial { scope: ScopeId(0), cause: cac::Cause::Calls, used: 1, limit: 1 };
+            assert_eq!(told[1..], if open { vec![ToLink::Alone(call, charge)] } else { vec![] });
+            lone.hear(FromLink::Decided(call, Err(denial)));
+            command(&mut lone, "DLCX 2 ds/ds1-1/5@tgw.example.net MGCP 1.0\r\n");
+            assert_eq!(lone.take_for_node(), open.then_some(ToLink::End(call)));
+        }
     }
 
     #[test]

@@ -99,6 +99,8 @@ pub enum Event {
     Fact(Guid, Leg, Charge),
     /// A call begins, which the core of its GUID admitted with places of its quotas.
     Took(Guid, Leg, Charge),
+    /// A call begins: its core admitted it, as this node did not say in time whether it may.
+    Alone(Guid, Leg, Charge),
     /// This core goes by the change of this number of its quota.
     Keeps(u8, ScopeId, u32),
     /// A call is over, or no longer wanted.
@@ -294,6 +296,7 @@ impl Node {
             Event::Change(guid, leg, charge) => self.change(now, guid, leg, charge),
             Event::Fact(guid, leg, charge) => self.charged(now, guid, leg, charge),
             Event::Took(guid, leg, charge) => self.took(now, guid, leg, charge),
+            Event::Alone(guid, leg, charge) => self.began_alone(now, guid, leg, charge),
             Event::Keeps(core, scope, number) => self.quota_keeps(now, core, scope, number),
             Event::End(guid, leg) => self.end(now, guid, leg),
             Event::Leave => self.leave(),

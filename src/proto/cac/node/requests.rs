@@ -185,6 +185,19 @@ impl Node {
         self.report(now, Report::Fact(Told { charge, ..told }));
     }
 
+    /// A call that may be asked for still, or was decided about without its core listening, is up.
+    pub(super) fn began_alone(&mut self, now: Time, guid: Guid, leg: Leg, charge: Charge) {
+        if self.told(guid, leg).is_some() {
+            return;
+        }
+        // The places of quotas in it, which a request gives back that nobody listens to any more, are taken again.
+        self.give_up_request(now, guid, leg);
+        self.quota_took(guid, &charge, &Charge::EMPTY);
+        self.counts.local += 1;
+        self.put(now, guid, leg, charge, Admission::Deadline);
+        self.report(now, Report::Fact(Told { guid, leg, charge, admission: Admission::Deadline }));
+    }
+
     pub(super) fn end(&mut self, now: Time, guid: Guid, leg: Leg) {
         let was_asked = self.give_up_request(now, guid, leg);
         let key = self.key(guid, leg);

@@ -89,3 +89,30 @@ fn a_busy_central_node_is_not_asked_for_changes() {
         assert_eq!((counts, world.in_use(Amount::Kbits)), (Some(1), kbits), "{policy:?}");
     }
 }
+
+/// A core did not wait for a node that stood still: its call counts, whatever was or will be decided about it, and ends like any other.
+#[test]
+fn a_call_that_began_without_the_node_counts() {
+    let mut world = World::new(4, 1, 1, Policy::Open);
+    let charge = world.tree.charge(ScopeId(1), None, Charge::new(Direction::Inbound, Class::Normal, 80));
+    world.take(0, 1);
+    assert_eq!(world.outcomes(), [1, 0, 0]);
+    let [pending, refused] = [world.guid(0), world.guid(0)];
+    world.ask(0, refused, Leg::Ingress, charge);
+    world.run(Duration::from_millis(5));
+    assert_eq!(world.outcomes(), [1, 0, 1]);
+    world.ask(0, pending, Leg::Ingress, charge);
+    for guid in [pending, refused, refused] {
+        // Nobody waits for the decision any more.
+        world.gateways[0].asked.remove(&(guid, Leg::Ingress));
+        world.step_node(0, node::Event::Alone(guid, Leg::Ingress, charge));
+    }
+    world.settle();
+    let calls = |world: &World| world.central().authority().ledger().used(POOL).get(Amount::Calls);
+    assert_eq!((calls(&world), world.outcomes()), (3, [1, 0, 1]));
+    for guid in [pending, refused] {
+        world.step_node(0, node::Event::End(guid, Leg::Ingress));
+    }
+    world.settle();
+    assert_eq!(calls(&world), 1);
+}

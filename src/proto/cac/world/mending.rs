@@ -16,7 +16,7 @@ fn much_that_differs_is_mended_in_pages() {
         let guid = world.guid(0);
         let key = Key { sc: World::sc(0), guid, leg: Leg::Ingress };
         in_part += u32::from(bucket_of(&key) == 7);
-        if bucket_of(&key) == 7 || guid.number % 32 == 0 {
+        if bucket_of(&key) == 7 || guid.number.is_multiple_of(32) {
             world.ask(0, guid, Leg::Ingress, charge);
         }
         if guid.number.is_multiple_of(1_024) {
