@@ -7,6 +7,7 @@ use super::keys;
 use super::metrics::Metrics;
 use super::operators::{Desk, Order};
 use super::pair::{self, Pair};
+use super::said::Said;
 use super::socket;
 use super::view::EventLine;
 use super::zap::Doorman;
@@ -32,6 +33,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
+use tracing::Level;
 
 /// Messages done per turn.
 const PER_TURN: usize = 256;
@@ -50,6 +52,7 @@ pub(super) struct Process {
     awake: Awake,
     pub central: Central,
     pub doorman: Doorman,
+    said: Said,
     pub unreadable: u64,
     pub events: VecDeque<(Time, String)>,
     pub pair: Option<Pair>,
@@ -148,6 +151,7 @@ impl Process {
             clock,
             awake: Awake::new(clock),
             doorman,
+            said: Said::start()?,
             unreadable: 0,
             events: VecDeque::new(),
             pair,
@@ -169,17 +173,20 @@ impl Process {
     fn turn(&mut self, events: &Events, orders: &Receiver<Order>, sleeper: &Sleeper) -> bool {
         match events.signal() {
             Some(SIGHUP) => match self.reload(false) {
-                Ok(changed) => tracing::info!("reload: {} settings changed", changed.changes.len()),
-                Err(failure) => tracing::error!("reload: {}", failure.message),
+                Ok(changed) => self.said.say(Level::INFO, format!("reload: {} settings changed", changed.changes.len())),
+                Err(failure) => self.said.say(Level::ERROR, format!("reload: {}", failure.message)),
             },
             Some(signal) => {
-                tracing::info!("signal {signal}: the central node ends; gateways go on by cac.disconnected");
+                self.said.say(Level::INFO, format!("signal {signal}: the central node ends; gateways go on by cac.disconnected"));
                 return false;
             }
             None => {}
         }
         self.doorman.serve();
         let now = self.awake.now();
+        if let Some(remark) = self.awake.remark() {
+            self.said.say(Level::WARN, remark);
+        }
         let mut worked = self.keep_lease(now);
         worked |= self.receive(now);
         while let Ok(order) = orders.try_recv() {
@@ -340,10 +347,7 @@ impl Process {
 
     /// Something that operators should know.
     pub fn happened(&mut self, now: Time, words: String, is_bad: bool) {
-        match is_bad {
-            false => tracing::info!("cluster: {words}"),
-            true => tracing::warn!("cluster: {words}"),
-        }
+        self.said.say(if is_bad { Level::WARN } else { Level::INFO }, format!("cluster: {words}"));
         if self.events.len() >= EVENTS_MAX {
             self.events.pop_front();
         }

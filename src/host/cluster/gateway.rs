@@ -2,6 +2,7 @@
 
 use super::keys;
 use super::link::{CorePlace, Link, Order};
+use super::said::Said;
 use super::saved::Restored;
 use super::staged::Staged;
 use super::view::{Cursor, LinkView, Page, Which};
@@ -127,6 +128,7 @@ impl Cluster {
             centrals: centrals.clone(),
             keys,
             clock,
+            said: Said::start()?,
             lost_since: lost_since.clone(),
         };
         let housekeeping = config.cores.housekeeping_cpu;

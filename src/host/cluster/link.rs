@@ -5,6 +5,7 @@
 
 use super::awake::Awake;
 use super::keys::Keys;
+use super::said::Said;
 use super::saved::{ENDS_PER_STEP, Restored};
 use super::socket;
 use super::view::{self, Cursor, LinkView, Page, QuotaRow, Which};
@@ -26,6 +27,7 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use tracing::Level;
 
 /// Messages of one core taken per turn, and of the central node.
 const PER_TURN: usize = 256;
@@ -80,6 +82,8 @@ pub struct Link {
     pub keys: Option<(Keys, Vec<u8>)>,
     /// The process clock.
     pub clock: Clock,
+    /// What is to be logged.
+    pub said: Said,
     /// When contact was lost, in nanoseconds of the clock; 0 while there is contact.
     pub lost_since: Arc<AtomicU64>,
 }
@@ -140,6 +144,9 @@ impl Run {
     /// Once round; false at the end.
     fn turn(&mut self) -> bool {
         let now = self.awake.now();
+        if let Some(remark) = self.awake.remark() {
+            self.link.said.say(Level::WARN, remark);
+        }
         let mut worked = self.take_from_cores(now);
         (0..self.connections.len()).for_each(|side| worked |= self.receive(now, side));
         while let Ok(order) = self.link.orders.try_recv() {
@@ -253,7 +260,7 @@ impl Run {
                 let connection = match socket::dealer(&self.context, to, self.link.keys.as_ref()) {
                     Ok(socket) => Connection::Pending(socket),
                     Err(error) => {
-                        tracing::error!("cluster: no socket to {to}: {error}");
+                        self.link.said.say(Level::ERROR, format!("cluster: no socket to {to}: {error}"));
                         Connection::None
                     }
                 };
@@ -278,7 +285,10 @@ impl Run {
                 self.tell(call.core(), FromLink::Changed(call, result(decision)));
             }
             Action::Quota(core, scope, quota, number) => self.tell(core.into(), FromLink::Quota(scope, quota, number)),
-            Action::Lease(until) => (0..self.link.cores.len()).for_each(|core| self.tell(core, FromLink::Lease(until))),
+            Action::Lease(until) => {
+                let until = self.awake.on_clock(until);
+                (0..self.link.cores.len()).for_each(|core| self.tell(core, FromLink::Lease(until)));
+            }
             Action::Note(note) => self.note(now, note),
         }
     }
@@ -299,26 +309,30 @@ impl Run {
         | Note::OtherLeader(side)
         | Note::Mended(side, _)) = note;
         let at = self.link.centrals.get(usize::from(side.0)).map_or(String::new(), SocketAddr::to_string);
-        match note {
+        let (level, words) = match note {
             Note::Connected(_, epoch) => {
                 self.link.lost_since.store(0, Ordering::Release);
-                tracing::info!("cluster: connected to the central node at {at}, epoch {epoch}");
+                (Level::INFO, format!("connected to the central node at {at}, epoch {epoch}"))
             }
             Note::Disconnected(_) => {
-                self.link.lost_since.store(now.0.max(1), Ordering::Release);
-                tracing::error!("cluster: the central node at {at} does not answer: calls are admitted by cac.disconnected");
+                self.link.lost_since.store(self.awake.on_clock(now).0.max(1), Ordering::Release);
+                (Level::ERROR, format!("the central node at {at} does not answer: calls are admitted by cac.disconnected"))
             }
-            Note::Copying(_) => tracing::info!("cluster: connected to the standby at {at}"),
-            Note::InSync(_) => tracing::info!("cluster: the central node at {at} knows all calls"),
-            Note::Refused(_, why) => tracing::error!("cluster: the central node at {at} refuses this node: {}", why.text()),
-            Note::Overflow(_) => tracing::error!("cluster: too much waits for the central node at {at}: the session begins anew"),
-            Note::OtherLeader(_) => tracing::error!(
-                "cluster: the central node at {at} says it leads, in the epoch of another one or in another cac.cluster: it is not listened to"
+            Note::Copying(_) => (Level::INFO, format!("connected to the standby at {at}")),
+            Note::InSync(_) => (Level::INFO, format!("the central node at {at} knows all calls")),
+            Note::Refused(_, why) => (Level::ERROR, format!("the central node at {at} refuses this node: {}", why.text())),
+            Note::Overflow(_) => (Level::ERROR, format!("too much waits for the central node at {at}: the session begins anew")),
+            Note::OtherLeader(_) => (
+                Level::ERROR,
+                format!(
+                    "the central node at {at} says it leads, in the epoch of another one or in another cac.cluster: it is not listened to"
+                ),
             ),
             Note::Mended(_, parts) => {
-                tracing::warn!("cluster: the central node at {at} had other calls in {parts} of 256 parts: told again");
+                (Level::WARN, format!("the central node at {at} had other calls in {parts} of 256 parts: told again"))
             }
-        }
+        };
+        self.link.said.say(level, format!("cluster: {words}"));
     }
 
     fn send(&mut self, side: Side, framed: &Framed<ToCentral>) {

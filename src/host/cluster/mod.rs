@@ -14,6 +14,7 @@ mod link;
 mod metrics;
 mod operators;
 mod pair;
+mod said;
 pub mod saved;
 mod socket;
 mod staged;
