@@ -122,7 +122,7 @@ fn two_clusters_on_one_etcd_do_not_disturb_each_other() {
     let refuses = |central: &Central| central.events().contains("is of another cac.cluster");
     eventually("one of both says why", SOON, || (refuses(&a) || refuses(&b)).then_some(()));
     mixed.wait_for("in-sync");
-    assert!(mixed.gateway.log().contains("a pair has one name"));
+    eventually("the gateway says so too", SOON, || mixed.gateway.log().contains("a pair has one name").then_some(()));
     for central in [&a, &b] {
         assert!(mode(central) == "active" && !central.events().contains("leads no more"), "{}", central.events());
     }
