@@ -1,6 +1,7 @@
 //! RTP ports of connections: held while a connection is up, looked at when the card works.
 
 use crate::host::transport::burst::{BURST, Burst, Received};
+use crate::host::transport::reports;
 use crate::host::transport::{SocketSettings, bind};
 use crate::proto::trunk::simulated::PortPool;
 use crate::proto::voice::Kind;
@@ -38,6 +39,35 @@ struct Pair {
     rtp: UdpSocket,
     rtcp: UdpSocket,
     port: u16,
+    /// While somebody waits for reports that what is sent does not arrive (R/iu): so many, and how many have come.
+    undelivered: Option<(u8, u8)>,
+}
+
+impl Pair {
+    fn sockets(&self) -> [&UdpSocket; 2] {
+        [&self.rtp, &self.rtcp]
+    }
+
+    /// Counts the reports that have come: the limit and the last code, when it is reached. Then nobody waits any more.
+    fn reports(&mut self, is_v4: bool) -> Option<(u8, u8)> {
+        let (limit, mut seen) = self.undelivered?;
+        let mut last = None;
+        for socket in self.sockets() {
+            let waiting = std::iter::from_fn(|| reports::unreachable(socket.as_fd())).take(BURST).flatten();
+            for code in waiting.take(usize::from(limit - seen)) {
+                (seen, last) = (seen + 1, Some(code));
+            }
+        }
+        if let Some(code) = last.filter(|_| seen >= limit) {
+            for socket in self.sockets() {
+                let _ = reports::ask(socket.as_fd(), is_v4, false);
+            }
+            self.undelivered = None;
+            return Some((limit, code));
+        }
+        self.undelivered = Some((limit, seen));
+        None
+    }
 }
 
 impl Ports {
@@ -89,18 +119,29 @@ impl Ports {
         for (socket, kind) in [(&rtp, 0), (&rtcp, 1)] {
             self.poll.registry().register(&mut SourceFd(&socket.as_raw_fd()), Token(place * 2 + kind), Interest::READABLE)?;
         }
-        Ok(Pair { rtp, rtcp, port })
+        Ok(Pair { rtp, rtcp, port, undelivered: None })
     }
 
     /// Changes the type of service octet of what a connection sends.
     pub fn mark(&self, connection: u32, type_of_service: Option<u8>) {
         let Some(Some(pair)) = self.open.get(connection as usize) else { return };
         let octet = type_of_service.unwrap_or(self.dscp << 2).into();
-        for socket in [&pair.rtp, &pair.rtcp] {
+        for socket in pair.sockets() {
             let socket = socket2::SockRef::from(socket);
             // A refusal leaves it as it was, which is no reason to refuse the connection.
             let _ = if self.address.is_ipv4() { socket.set_tos_v4(octet) } else { socket.set_tclass_v6(octet) };
         }
+    }
+
+    /// From now on reports are counted that what a connection sends cannot be delivered; [`Ports::receive`] tells of so many, once.
+    pub fn count_undelivered(&mut self, connection: u32, limit: u8) {
+        let is_v4 = self.address.is_ipv4();
+        let Some(Some(pair)) = self.open.get_mut(connection as usize) else { return };
+        // What came before is not counted: off and on again empties the queue. A kernel that refuses has none to tell of.
+        for (socket, on) in [false, true].into_iter().flat_map(|on| pair.sockets().map(|socket| (socket, on))) {
+            let _ = reports::ask(socket.as_fd(), is_v4, on);
+        }
+        pair.undelivered = Some((limit.max(1), 0));
     }
 
     /// Gives the ports of a connection back.
@@ -114,18 +155,24 @@ impl Ports {
     pub fn send(&self, connection: u32, to: SocketAddr, kind: Kind, octets: &[u8]) {
         let Some(Some(pair)) = self.open.get(connection as usize) else { return };
         // What the kernel refuses is lost on the way, as far as the far end can see.
-        let _ = match kind {
-            Kind::Rtp => pair.rtp.send_to(octets, to),
+        let (socket, to) = match kind {
+            Kind::Rtp => (&pair.rtp, to),
             Kind::Rtcp => match to.port().checked_add(1) {
-                Some(port) => pair.rtcp.send_to(octets, SocketAddr::new(to.ip(), port)),
+                Some(port) => (&pair.rtcp, SocketAddr::new(to.ip(), port)),
                 None => return,
             },
         };
+        // With reports on, the call after one fails, whatever it is about.
+        let sent = socket.send_to(octets, to);
+        if sent.is_err() && pair.undelivered.is_some() {
+            let _ = socket.send_to(octets, to);
+        }
     }
 
-    /// Hands what has arrived to `take`: connection, kind and datagram.
-    pub fn receive(&mut self, burst: &mut Burst, mut take: impl FnMut(u32, Kind, &Received<'_>)) {
-        let Ports { poll, events, open, ready, .. } = self;
+    /// Hands what has arrived to `take`: connection, kind and datagram; and to `lost` a connection of which as many reports have come as are waited for
+    /// ([`Ports::count_undelivered`]), how many, and the code of the last.
+    pub fn receive(&mut self, burst: &mut Burst, mut take: impl FnMut(u32, Kind, &Received<'_>), mut lost: impl FnMut(u32, u8, u8)) {
+        let Ports { poll, events, open, ready, address, .. } = self;
         // An interrupted look is made up for at the next one.
         if poll.poll(events, Some(Duration::ZERO)).is_err() {
             return;
@@ -133,10 +180,14 @@ impl Ports {
         // A socket that is there already gets a second, empty look at the worst.
         ready.extend(events.iter().map(|event| event.token().0));
         ready.retain(|&token| {
-            let Some(Some(pair)) = open.get(token / 2) else { return false };
+            let Some(Some(pair)) = open.get_mut(token / 2) else { return false };
+            if let Some((limit, code)) = pair.reports(address.is_ipv4()) {
+                lost((token / 2) as u32, limit, code);
+            }
             let (socket, kind) = if token % 2 == 0 { (&pair.rtp, Kind::Rtp) } else { (&pair.rtcp, Kind::Rtcp) };
             for _ in 0..BURSTS {
-                let count = burst.receive(socket.as_fd()).unwrap_or(0);
+                // A report may have come since: that fails once.
+                let count = burst.receive(socket.as_fd()).or_else(|_| burst.receive(socket.as_fd())).unwrap_or(0);
                 for received in (0..count).filter_map(|place| burst.get(place)) {
                     take((token / 2) as u32, kind, &received);
                 }
@@ -209,13 +260,45 @@ mod tests {
         let mut burst = Burst::new(64);
         let mut seen = Vec::new();
         for _ in 0..3 {
-            ports.receive(&mut burst, |connection, kind, received| {
+            let take = |connection, kind, received: &Received<'_>| {
                 let from = a + u16::from(kind == Kind::Rtcp);
                 assert_eq!((connection, received.from), (1, SocketAddr::new(HERE, from)));
                 seen.push(received.octets[0]);
-            });
+            };
+            ports.receive(&mut burst, take, |_, _, _| {});
         }
         seen.sort_unstable();
         assert_eq!(seen, (0..40).chain([200]).collect::<Vec<u8>>());
+    }
+
+    /// R/iu: packets to a port that nobody has are reported; so many are told of, with the code of the last, and packets go on to leave and to
+    /// come meanwhile.
+    #[test]
+    fn reports_that_nothing_arrives_are_counted_while_somebody_waits() {
+        let mut ports = ports(47_150, 2);
+        let (a, b) = (ports.open(0, None).unwrap(), ports.open(1, None).unwrap());
+        let nobody = SocketAddr::new(HERE, 47_190);
+        let mut burst = Burst::new(64);
+        let mut told = Vec::new();
+        let mut look = |ports: &mut Ports, told: &mut Vec<_>| {
+            let mut came = 0;
+            ports.receive(&mut burst, |_, _, _| came += 1, |connection, count, code| told.push((connection, count, code)));
+            came
+        };
+        for (waits, expected) in [(false, vec![]), (true, vec![(0, 5, 3)]), (true, vec![(0, 5, 3)]), (false, vec![])] {
+            if waits {
+                ports.count_undelivered(0, 5);
+            }
+            let mut came = 0;
+            for n in 0..12 {
+                ports.send(0, nobody, if n % 2 == 0 { Kind::Rtp } else { Kind::Rtcp }, &[n]);
+                ports.send(0, SocketAddr::new(HERE, b), Kind::Rtp, &[n]);
+                ports.send(1, SocketAddr::new(HERE, a), Kind::Rtp, &[n]);
+                came += look(&mut ports, &mut told);
+            }
+            came += look(&mut ports, &mut told);
+            assert_eq!(std::mem::take(&mut told), expected);
+            assert_eq!(came, 24, "nothing is lost for it");
+        }
     }
 }

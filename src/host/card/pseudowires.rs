@@ -11,13 +11,13 @@ use super::wire::{Paced, WireSocket};
 use crate::config::Wire;
 use crate::host::clock::{Clock, WallClock};
 use crate::host::entropy;
-use crate::host::transport::burst::Burst;
+use crate::host::transport::burst::{Burst, Received};
 use crate::proto::base::{EndpointIndex, EndpointRange, Rng, Time};
 use crate::proto::circuit::{Digroup, DigroupSettings};
-use crate::proto::package::EventId;
+use crate::proto::package::{EventId, PackageId, find_item};
 use crate::proto::trunk::{
-    Answer, Card, CardFault, CardOrder, CircuitView, Facility, Hook, Indication, LineOrder, Measure, Media, MediaAddress, MediaReport,
-    Sounds,
+    Answer, Card, CardFault, CardOrder, CircuitView, EventText, Facility, Hook, Indication, LineOrder, Measure, Media, MediaAddress,
+    MediaReport, Sounds,
 };
 use crate::proto::voice::Ds0;
 use anyhow::{Context, Result, anyhow};
@@ -121,11 +121,18 @@ impl Pseudowires {
         }
         self.wall.refresh(now);
         let Pseudowires { groups, burst, wall, first, queue, ports, endpoints, .. } = self;
-        ports.receive(burst, |connection, kind, received| {
+        let take = |connection: u32, kind, received: &Received<'_>| {
             let endpoint = endpoints.get(connection as usize).copied().flatten();
             let Some((endpoint, place)) = endpoint.and_then(|endpoint| Some((endpoint, place(groups, endpoint)?))) else { return };
             if let Some(media) = groups.get_mut(place).and_then(|group| group.digroup.media(endpoint)) {
                 media.packet(now, connection, received.from, kind, received.octets);
+            }
+        };
+        ports.receive(burst, take, |connection, count, code| {
+            let endpoint = endpoints.get(connection as usize).copied().flatten();
+            if let (Some(endpoint), Some(event)) = (endpoint, find_item(PackageId::R, b"iu")) {
+                let parameters = EventText::new(format!("{count},{code}").as_bytes());
+                queue.push_back(Indication::Event { endpoint, connection: Some(connection), event, parameters });
             }
         });
         let count = groups.len();
@@ -258,8 +265,10 @@ impl Card for Pseudowires {
     }
 
     fn measure(&mut self, now: Time, endpoint: EndpointIndex, connection: u32, what: Measure) {
-        if let Some(media) = self.media(endpoint, connection) {
-            media.measure(now, connection, what);
+        let Some(media) = self.media(endpoint, connection) else { return };
+        match what {
+            Measure::Unreachable(count) => self.ports.count_undelivered(connection, count),
+            _ => media.measure(now, connection, what),
         }
     }
 

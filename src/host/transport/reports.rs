@@ -27,6 +27,22 @@ impl Report {
     }
 }
 
+/// The code of ICMP of the next report on a socket that what it sent cannot be delivered; `Some(None)`: a report about something else. `None`: no
+/// more.
+pub fn unreachable(socket: BorrowedFd<'_>) -> Option<Option<u8>> {
+    let report = sys::undelivered(socket, &mut [0; REPORT])?;
+    Some(report.map(|(.., code)| code))
+}
+
+/// Reports come from now on, or no more; those that wait go then.
+///
+/// # Errors
+/// What the kernel refused.
+pub fn ask(socket: BorrowedFd<'_>, is_v4: bool, on: bool) -> std::io::Result<()> {
+    let (level, name) = if is_v4 { (libc::IPPROTO_IP, libc::IP_RECVERR) } else { (libc::IPPROTO_IPV6, libc::IPV6_RECVERR) };
+    sys::set_option(socket, level, name, on.into())
+}
+
 /// Those of one transport.
 #[derive(Debug)]
 pub struct Reports {
@@ -46,7 +62,7 @@ impl Reports {
             let mut sent = [0; REPORT];
             let Some(report) = sys::undelivered(socket, &mut sent) else { break };
             any = true;
-            if let Some((to, len)) = report.filter(|_| self.kept.len() < KEPT) {
+            if let Some((to, len, _)) = report.filter(|_| self.kept.len() < KEPT) {
                 self.kept.push_back(Report { to, sent, len });
             }
         }

@@ -55,8 +55,8 @@ pub(super) fn dropped(socket: BorrowedFd<'_>) -> u32 {
 pub(super) const REPORT: usize = 512;
 
 /// The next report on the socket's error queue that a datagram could not be delivered: where it was sent, and how it began; the number
-/// of bytes in `sent`. `Some(None)`: a report about something else. `None`: no more.
-pub(super) fn undelivered(socket: BorrowedFd<'_>, sent: &mut [u8; REPORT]) -> Option<Option<(SocketAddr, usize)>> {
+/// of bytes in `sent`, and the code of ICMP that says why. `Some(None)`: a report about something else. `None`: no more.
+pub(super) fn undelivered(socket: BorrowedFd<'_>, sent: &mut [u8; REPORT]) -> Option<Option<(SocketAddr, usize, u8)>> {
     #[repr(C, align(8))]
     struct Control([u8; 256]);
     let (mut name, mut control) = ([0u8; RawAddress::SIZE], Control([0; 256]));
@@ -74,11 +74,12 @@ pub(super) fn undelivered(socket: BorrowedFd<'_>, sent: &mut [u8; REPORT]) -> Op
     let length = usize::try_from(result).ok()?;
     let control = control.0.get(..header.msg_controllen)?;
     let to = RawAddress::parse(name.get(..header.msg_namelen as usize)?);
-    Some(to.filter(|_| says_unreachable(control)).map(|to| (to, length)))
+    Some(unreachable_code(control).and_then(|code| Some((to?, length, code))))
 }
 
-/// Whether the control messages of a report are about a network, host, protocol or port that cannot be reached.
-fn says_unreachable(mut control: &[u8]) -> bool {
+/// The code of ICMP, when the control messages of a report are about a network (0), host (1), protocol (2) or port (3) that cannot be reached; those
+/// of ICMPv6 in the numbers of ICMP.
+fn unreachable_code(mut control: &[u8]) -> Option<u8> {
     const HEADER: usize = 16;
     while let Some(length) = control.first_chunk().map(|bytes| usize::from_ne_bytes(*bytes)) {
         let word = |at: usize| control.get(at..).and_then(|rest| rest.first_chunk()).map(|bytes| i32::from_ne_bytes(*bytes));
@@ -87,16 +88,18 @@ fn says_unreachable(mut control: &[u8]) -> bool {
         // `sock_extended_err`: the error number, then origin, type and code in a byte each.
         let report = control.get(HEADER + 4..).and_then(|rest| rest.first_chunk::<3>());
         match report {
-            Some(&[libc::SO_EE_ORIGIN_ICMP, 3, code]) if of_v4 => return code <= 3,
-            Some(&[libc::SO_EE_ORIGIN_ICMP6, 1, code]) if of_v6 => return matches!(code, 0 | 3 | 4),
+            Some(&[libc::SO_EE_ORIGIN_ICMP, 3, code]) if of_v4 => return (code <= 3).then_some(code),
+            Some(&[libc::SO_EE_ORIGIN_ICMP6, 1, code]) if of_v6 => {
+                return [(0, 0), (3, 1), (4, 3)].into_iter().find(|(v6, _)| *v6 == code).map(|(_, v4)| v4);
+            }
             _ => {}
         }
         match control.get(length.max(HEADER).next_multiple_of(8)..) {
             Some(rest) => control = rest,
-            None => return false,
+            None => return None,
         }
     }
-    false
+    None
 }
 
 /// Lets receives poll the network card's queue for so long instead of waiting for its interrupt.

@@ -293,6 +293,8 @@ pub enum Measure {
     },
     /// R/pl: of 100,000 packets more than so many are lost.
     Loss(u32),
+    /// R/iu: so many ICMP messages that what was sent cannot be delivered.
+    Unreachable(u8),
 }
 
 /// What goes wrong with the signalling of a channel.

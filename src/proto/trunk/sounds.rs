@@ -35,7 +35,7 @@ impl Sounds {
     /// R/co2, on the connections.
     pub const FAR_CO2: Sounds = Sounds(1 << 10);
 
-    /// R/rto and R/pl: of which connections, and how much, is told by [`super::Card::measure`].
+    /// R/rto, R/pl and R/iu: of which connections, and how much, is told by [`super::Card::measure`].
     pub const FAR_MEASURED: Sounds = Sounds(1 << 11);
     /// R/uc: the codec of a far end.
     pub const FAR_CODEC: Sounds = Sounds(1 << 12);
@@ -85,7 +85,7 @@ impl Sounds {
             (PackageId::G, "ft") => Sounds::FAX,
             (PackageId::R, "co1") => Sounds::FAR_CO1,
             (PackageId::R, "co2") => Sounds::FAR_CO2,
-            (PackageId::R, "rto" | "pl") => Sounds::FAR_MEASURED,
+            (PackageId::R, "rto" | "pl" | "iu") => Sounds::FAR_MEASURED,
             (PackageId::R, "uc") => Sounds::FAR_CODEC,
             (PackageId::R, "sr") => Sounds::FAR_PERIOD,
             (PackageId::R, "ji") => Sounds::FAR_BUFFER,

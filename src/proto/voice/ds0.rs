@@ -230,6 +230,8 @@ impl Ds0 {
         match what {
             Measure::Silence { seconds, after_report } => leg.silence.ask(now, Some((seconds, after_report))),
             Measure::Loss(limit) => leg.loss.ask(limit, &leg.inbound.statistics),
+            // Of sockets, which are not here.
+            Measure::Unreachable(_) => {}
         }
     }
 

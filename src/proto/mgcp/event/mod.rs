@@ -210,7 +210,7 @@ fn listen(calls: &mut Calls, now: Time, slot: WatchSlot) {
     }
 }
 
-/// R/rto, R/pl: the card measures, from now on, the connections that are there and asked for, or this one.
+/// R/rto, R/pl, R/iu: the card measures, from now on, the connections that are there and asked for, or this one.
 fn measure(calls: &mut Calls, now: Time, slot: WatchSlot, only: Option<ConnectionSlot>) {
     let Some(watch) = calls.watches.get(slot).filter(|watch| watch.listening.has(Sounds::FAR_MEASURED)) else { return };
     let (endpoint, kind) = (watch.endpoint, calls.channel_kind(watch.endpoint));
@@ -220,7 +220,11 @@ fn measure(calls: &mut Calls, now: Time, slot: WatchSlot, only: Option<Connectio
         let Ok(list::Meaning::One(one)) = list::meaning(&event, kind) else { continue };
         let what = match one.event_parameters(event.parameters) {
             Ok(EventParameters::Silence { seconds, after_report }) => Measure::Silence { seconds, after_report },
-            Ok(EventParameters::Number(limit)) if one.package() == PackageId::R && one.item().name == "pl" => Measure::Loss(limit),
+            Ok(EventParameters::Number(limit)) if one.package() == PackageId::R => match one.item().name {
+                "pl" => Measure::Loss(limit),
+                "iu" => Measure::Unreachable(u8::try_from(limit).unwrap_or(u8::MAX)),
+                _ => continue,
+            },
             _ => continue,
         };
         let wanted = list::place(event.connection);
