@@ -282,6 +282,40 @@ fn tones_and_digits_of_real_trunks_are_notified() {
     gateway.assert_sound();
 }
 
+/// T.15, T.16, T.18, T.19, D.17, D.22, R.03: what is played on a looped trunk is told of as it comes back, a timer times out, and packets that nobody takes are
+/// told of by the ICMP messages they cause.
+#[test]
+fn real_trunks_hear_what_they_play_and_that_nobody_takes_their_packets() {
+    let gateway = Gateway::start(tuning(&[("unit", "1")]));
+    let mut agent = Agent::of(&gateway);
+    let far = FarEnd::start(&gateway.tuning, 1, "15", &["--loop", "2"]);
+    eventually("the far end is there", SOON, || (gateway.rows(&["spans", "--state", "up"]).len() == 1).then_some(()));
+    let observed = |agent: &mut Agent, parameters: &[&str]| {
+        agent.mail.clear();
+        let parameters = [&["X: 1"][..], parameters].concat();
+        assert_eq!(agent.ask("RQNT", "ds/ds1-1/2", &parameters).code, Some(200), "{parameters:?}");
+        agent.expect("NTFY", SOON).get("O").unwrap_or_default().to_lowercase()
+    };
+    for (signal, event, expected) in [
+        ("t/tp(95)", "t/tp(N)(95)", "t/tp(95)"),
+        ("t/sit(6)", "t/sit(N)(6)", "t/sit(6)"),
+        ("t/zz", "t/zz(N)", "t/zz"),
+        ("t/ro", "t/ro(N)", "t/ro"),
+        ("d/dd(dg=5,to=800)", "d/dd(N)(dg=5,to=300)", "d/dd(dg=5,to=300)"),
+        ("d/t(to=300)", "d/oc(N)", "d/oc(d/t)"),
+    ] {
+        let listed = [format!("S: {signal}"), format!("R: {event},t/oc(N),t/of(N),d/of(N)")];
+        assert_eq!(observed(&mut agent, &[&listed[0], &listed[1]]), expected);
+    }
+    let gone = std::net::UdpSocket::bind((gateway.tuning.addresses.agent().ip(), 0)).unwrap().local_addr().unwrap();
+    let offer = format!("v=0\r\nc=IN IP4 {}\r\nm=audio {} RTP/AVP 0", gone.ip(), gone.port());
+    let made = agent.ask("CRCX", "ds/ds1-1/2", &["C: A1", "M: sendrecv", "", &offer]);
+    let id = made.get("I").unwrap_or_else(|| panic!("{made:?}")).to_lowercase();
+    assert_eq!(observed(&mut agent, &[&format!("R: r/iu@{id}(N)(4)")]), format!("r/iu@{id}(4,3)"));
+    drop(far);
+    gateway.assert_sound();
+}
+
 /// A connection that a far end sent to and sends to no more is deleted after the configured time, and the agent told why; one that nobody has
 /// answered yet, and one that only receives, are not.
 #[test]
