@@ -308,6 +308,9 @@ register! {
         common_channel: bool = false in (); restart
         /// The companding law of its channels. `"auto"`: A-law for an E1, mu-law else (ITU-T G.711).
         law: Auto<Law> = (Auto::Auto) in (); restart
+        /// The tone that a channel with a connection in mode `conttest` answers with the other one, and a connection in mode `netwtest`: `"co1"` is 2010 Hz, answered
+        /// with 1780 Hz; `"co2"` the contrary, for a 4-wire near end (RFC 3660 2.3). The gateway at the other end sends it. Only on a real span.
+        transponder: Transponder = (Transponder::Co1) in (); restart
         /// How its channels signal, and so which packages they have: `"clear"` T, G, D, R ...; `"mf-..."` MS; `"dtmf-..."` and
         /// `"pulse-..."` DT; `"feature-group-d"` MD; `"operator"` MO; `"pbx-..."` BL (RFC 3064). It holds for every channel of the span.
         signalling: Signalling = (Signalling::Clear) in (); restart

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::check::unfit;
 use super::defaults::SpanEntry;
 use super::file::{Findings, Raw};
-use super::types::{Card, Codec, Signalling, SpanKind, T1Framing};
+use super::types::{Card, Codec, Signalling, SpanKind, T1Framing, Transponder};
 use super::valid::Span;
 use super::value::{Auto, duration_text};
 use crate::proto::circuit::Framing;
@@ -33,6 +33,8 @@ pub struct Wire {
     pub jitter: Duration,
     /// The longest.
     pub jitter_max: Duration,
+    /// The tone that its channels answer with the other one.
+    pub transponder: Transponder,
 }
 
 impl Wire {
@@ -52,7 +54,7 @@ impl Wire {
 
 impl fmt::Display for Wire {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Wire { local, peer, structure, framing, rtp, jitter, jitter_max } = self;
+        let Wire { local, peer, structure, framing, rtp, jitter, jitter_max, transponder } = self;
         let (jitter, jitter_max) = (duration_text(*jitter), duration_text(*jitter_max));
         write!(f, "local = {local}, peer = {peer}, ")?;
         match structure {
@@ -65,7 +67,7 @@ impl fmt::Display for Wire {
             write!(f, ", framing = {}", if framing.format == Format::D4 { T1Framing::D4 } else { T1Framing::Esf }.word())?;
         }
         let rtp = rtp.map_or("off".to_owned(), |rtp| rtp.to_string());
-        write!(f, ", rtp = {rtp}, jitter = {jitter} to {jitter_max}")
+        write!(f, ", rtp = {rtp}, jitter = {jitter} to {jitter_max}, transponder = {}", transponder.word())
     }
 }
 
@@ -86,8 +88,8 @@ pub(super) fn wire(entry: &SpanEntry, place: usize) -> Option<Wire> {
     }
     let lines = if entry.kind == SpanKind::T3 { 28 } else { 1 };
     let (local, peer) = (entry.local?, entry.peer?);
-    let SpanEntry { rtp, jitter, jitter_max, .. } = *entry;
-    let first = Wire { local, peer, structure: structure(entry), framing: framing(entry), rtp, jitter, jitter_max };
+    let SpanEntry { rtp, jitter, jitter_max, transponder, .. } = *entry;
+    let first = Wire { local, peer, structure: structure(entry), framing: framing(entry), rtp, jitter, jitter_max, transponder };
     Some(first.line(place * lines))
 }
 
@@ -283,10 +285,13 @@ mod tests {
 
     #[test]
     fn lines_of_a_table_have_consecutive_ports_and_their_layout() {
-        let config = with(GOOD).unwrap();
+        let config = with(&(GOOD.to_owned() + "transponder = \"co2\"\n")).unwrap();
         let wires: Vec<String> = config.spans.iter().filter_map(|span| span.wire).map(|wire| wire.to_string()).collect();
         assert_eq!(wires.len(), 4);
-        assert_eq!(wires[3], "local = 127.0.0.1:50003, peer = 127.0.0.2:50103, frames = 8, rtp = off, jitter = 6ms to 60ms");
+        assert_eq!(
+            wires[3],
+            "local = 127.0.0.1:50003, peer = 127.0.0.2:50103, frames = 8, rtp = off, jitter = 6ms to 60ms, transponder = co2"
+        );
         let t3 = GOOD.replace("\"t1\"", "\"t3\"").replace("\"1-4\"", "\"2-3\"") + "rtp = 97\nsignalling = \"mf-wink\"\n";
         let config = with(&t3).unwrap();
         let wire = config.spans[2].wire.unwrap();
@@ -333,7 +338,7 @@ mod tests {
         let satop = GOOD.replace("\"cesopsn\"", "\"satop\"");
         let wire = |more: &str| with(&format!("{satop}{more}")).map(|config| config.spans[1].wire.unwrap());
         let plain = wire("").unwrap();
-        let (local, jitter) = ("local = 127.0.0.1:50000, peer = 127.0.0.2:50100", "jitter = 6ms to 60ms");
+        let (local, jitter) = ("local = 127.0.0.1:50000, peer = 127.0.0.2:50100", "jitter = 6ms to 60ms, transponder = co1");
         assert_eq!(plain.to_string(), format!("{local}, payload = 192, framing = esf, rtp = off, {jitter}"));
         assert_eq!(plain.layout().unwrap().packet_octets(), 4 + 192);
         let aligned = wire("framing = \"d4\"\noctet_aligned = true\nsignalling = \"mf-wink\"\nrtp = 97\n").unwrap();

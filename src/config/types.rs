@@ -294,6 +294,14 @@ words! {
         Outgoing = "outgoing",
     }
 
+    /// The tone that the transponder of a channel answers with the other one.
+    Transponder {
+        /// 2010 Hz, answered with 1780 Hz.
+        Co1 = "co1",
+        /// 1780 Hz, answered with 2010 Hz.
+        Co2 = "co2",
+    }
+
     /// A companding law (ITU-T G.711).
     Law {
         /// Mu-law.

@@ -16,14 +16,14 @@ use self::pseudowires::{Carried, Pseudowires};
 use super::clock::{self, Clock};
 use super::entropy;
 use super::transport::sys;
-use crate::config::{self, Config, SpanKind, Wire};
+use crate::config::{self, Config, SpanKind, Transponder, Wire};
 use crate::proto::base::CoreId;
 use crate::proto::circuit::{CircuitSettings, Coding, DigroupSettings};
 use crate::proto::endpoint::Law;
 use crate::proto::plan::Plan;
 use crate::proto::trunk::simulated::PortPool;
 use crate::proto::trunk::topology::Span;
-use crate::proto::trunk::{Card, Facility, FacilityKind, SimCard, SimulatedPlan, SpanIndex, Topology};
+use crate::proto::trunk::{Card, CheckTone, Facility, FacilityKind, SimCard, SimulatedPlan, SpanIndex, Topology};
 use crate::proto::voice;
 use anyhow::{Context, Result, anyhow};
 
@@ -163,18 +163,19 @@ fn pseudowires(config: &Config, plan: &Plan, facilities: &[Facility], share: &Sh
         // Silence, and no endpoint on a channel that carries signalling.
         let idle = if of_plan.law == Law::A { 0xD5 } else { 0xFF };
         let sequence = entropy::seed().context("no randomness from the kernel")?[0] as u16;
-        let Wire { framing, jitter, jitter_max, .. } = wire;
+        let Wire { framing, jitter, jitter_max, transponder, .. } = wire;
         let circuit = CircuitSettings { layout, framing, jitter, jitter_max, own_clock: false, idle, sequence };
         let endpoints = channels(span, coding.is_some());
         let law = if of_plan.law == Law::A { voice::Law::A } else { voice::Law::Mu };
         let connections = config.limits.connections_per_endpoint.into();
         let (time_out, symmetric) = (config.cesopsn.media_timeout, config.cesopsn.symmetric_rtp);
+        let transponder_hears = if transponder == Transponder::Co1 { CheckTone::Co1 } else { CheckTone::Co2 };
         let quality = voice::Quality {
             loss_per_mille: config.cesopsn.quality_loss,
             delay_ms: config.cesopsn.quality_delay.as_millis() as u16,
             jitter_ms: config.cesopsn.quality_jitter.as_millis() as u16,
         };
-        let voice = voice::Settings { law, connections, time_out, symmetric, quality, ..voice::Settings::default() };
+        let voice = voice::Settings { law, connections, time_out, symmetric, quality, transponder_hears, ..voice::Settings::default() };
         let settings = DigroupSettings { circuit, facility: *facility, endpoints, coding, voice };
         carried.push(Carried { settings, range: span.endpoints, wire });
     }
