@@ -3,7 +3,9 @@
 use crate::proto::base::{CoreId, EndpointIndex, Rng, Time};
 use crate::proto::package::EventId;
 use crate::proto::plan::Plan;
-use crate::proto::trunk::{Answer, Card, CardFault, CardOrder, Facility, Hook, Indication, LineOrder, Media, MediaAddress, MediaReport};
+use crate::proto::trunk::{
+    Answer, Card, CardFault, CardOrder, Facility, Hook, Indication, LineOrder, Measure, Media, MediaAddress, MediaReport,
+};
 use crate::proto::trunk::{SimCard, SimulatedPlan};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
@@ -20,6 +22,8 @@ struct Watched {
     told: VecDeque<Indication>,
     /// Signals that were begun and not ended by order, and where.
     playing: BTreeSet<(EndpointIndex, Option<u32>, String)>,
+    /// What was to be measured of connections, since somebody looked.
+    measured: Vec<(u32, Measure)>,
 }
 
 impl CardWatch {
@@ -38,6 +42,11 @@ impl CardWatch {
     pub fn playing(&self, endpoint: EndpointIndex) -> Vec<(Option<u32>, String)> {
         let all = &self.watched().playing;
         all.iter().filter(|(at, ..)| *at == endpoint).map(|(_, connection, signal)| (*connection, signal.clone())).collect()
+    }
+
+    /// What was to be measured of connections, since this was asked last.
+    pub fn take_measured(&self) -> Vec<(u32, Measure)> {
+        std::mem::take(&mut self.watched().measured)
     }
 
     fn watched(&self) -> std::sync::MutexGuard<'_, Watched> {
@@ -81,6 +90,11 @@ impl Card for WatchedCard {
 
     fn report(&self, now: Time, connection: u32) -> MediaReport {
         self.card.report(now, connection)
+    }
+
+    fn measure(&mut self, now: Time, endpoint: EndpointIndex, connection: u32, what: Measure) {
+        self.watch.watched().measured.push((connection, what));
+        self.card.measure(now, endpoint, connection, what);
     }
 
     fn poll(&mut self, now: Time) -> Option<Indication> {

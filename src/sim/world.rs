@@ -15,7 +15,7 @@ use crate::proto::core::{Administration, Answer, Ask, Boot, Core, Origin, Reques
 use crate::proto::endpoint::Announcement as Told;
 use crate::proto::package::{find_item, find_package};
 use crate::proto::plan::{Plan, Settings};
-use crate::proto::trunk::{CardOrder, EventText};
+use crate::proto::trunk::{CardOrder, EventText, Measure};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -297,6 +297,20 @@ impl World {
         });
         self.ask_core(core, Ask::Card(CardOrder::Event { endpoint, connection, event, parameters }));
         self.run_for(20 * MS);
+    }
+
+    /// What cards were to measure since this was asked last, of connections by their ids.
+    pub fn measured(&mut self) -> Vec<(String, Measure)> {
+        let all = self.plan.topology.select_all();
+        let mut measured = Vec::new();
+        for core in self.plan.owners.clone() {
+            let Answer::Connections(views) = self.ask_core(core, Ask::Connections(all)) else { panic!("a core does not answer") };
+            for (slot, what) in self.nodes[usize::from(core.0)].watch.take_measured() {
+                let view = views.iter().find(|view| view.slot == slot).expect("a connection");
+                measured.push((view.connection.id.hex().to_string(), what));
+            }
+        }
+        measured
     }
 
     /// What the card plays on an endpoint and its connections, such as `G/rt@7A T/bz`.

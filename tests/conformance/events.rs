@@ -1,7 +1,7 @@
 //! Events asked for and notified (EVT, REQ, NTF, and digit maps in use: DMP).
 
 use super::{MS, S, SDP, agent, audit, code, connection, create, each_layout, each_layout_with, notified, own_commands, snapshot, told};
-use tollgate::proto::trunk::CardOrder;
+use tollgate::proto::trunk::{CardOrder, Measure};
 use tollgate::sim::World;
 
 const E: &str = "ds/ds1-2/1";
@@ -453,5 +453,30 @@ fn a_connection_that_is_up_for_long_is_an_event() {
         w.take_mail();
         w.run_for(100 * S);
         assert_eq!(told(w), "");
+    });
+}
+
+/// R.03, R.08, R.10, SIG-15: what is asked for of connections is measured on those that are there and on later ones, those that are named only there; a persistent
+/// one too, and what the request says of it goes before.
+#[test]
+fn what_is_asked_for_of_all_connections_is_measured_on_later_ones() {
+    each_layout(|w| {
+        let endpoint = "ds/ds1-2/1";
+        let first = create(w, endpoint, "A1");
+        let ask = |w: &mut World, lines: &[&str]| assert_eq!(code(w, "RQNT", endpoint, &[&["X: 1"][..], lines].concat()), 200, "{lines:?}");
+        assert_eq!(w.measured(), []);
+        let silence = |seconds| Measure::Silence { seconds, after_report: false };
+        ask(w, &["R: r/rto@*(N)(5), r/pl(N)(100)"]);
+        assert_eq!(w.measured(), [(first.clone(), silence(5)), (first.clone(), Measure::Loss(100))]);
+        let second = create(w, endpoint, "A2");
+        assert_eq!(w.measured(), [(second.clone(), silence(5)), (second.clone(), Measure::Loss(100))]);
+        ask(w, &[&format!("R: r/iu@{second}(N)")]);
+        assert_eq!(w.measured(), [(second.clone(), Measure::Unreachable(3))]);
+        create(w, endpoint, "A3");
+        assert_eq!(w.measured(), []);
+        ask(w, &[&format!("R: r/rto@{second}(N)(7,st=ra)"), &format!("B/PR: r/rto@{second}(N)(9)")]);
+        assert_eq!(w.measured().last(), Some(&(second.clone(), Measure::Silence { seconds: 7, after_report: true })));
+        ask(w, &["R:"]);
+        assert_eq!(w.measured(), [(second, silence(9))]);
     });
 }

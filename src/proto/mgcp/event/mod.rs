@@ -214,9 +214,12 @@ fn listen(calls: &mut Calls, now: Time, slot: WatchSlot) {
 fn measure(calls: &mut Calls, now: Time, slot: WatchSlot, only: Option<ConnectionSlot>) {
     let Some(watch) = calls.watches.get(slot).filter(|watch| watch.listening.has(Sounds::FAR_MEASURED)) else { return };
     let (endpoint, kind) = (watch.endpoint, calls.channel_kind(watch.endpoint));
-    let mut room = ROOM;
-    let Some(asked) = list::kept(&calls.endpoints.blobs, watch.requested, &mut room, ListKind::Requested) else { return };
-    for event in asked.iter() {
+    let (mut first, mut second) = (ROOM, ROOM);
+    let blobs = &calls.endpoints.blobs;
+    // What the request says goes before what is persistent, so it is ordered last.
+    let persistent = list::kept(blobs, watch.persistent, &mut first, ListKind::Requested);
+    let requested = list::kept(blobs, watch.requested, &mut second, ListKind::Requested);
+    for event in [persistent, requested].into_iter().flatten().flat_map(|list| list.iter()) {
         let Ok(list::Meaning::One(one)) = list::meaning(&event, kind) else { continue };
         let what = match one.event_parameters(event.parameters) {
             Ok(EventParameters::Silence { seconds, after_report }) => Measure::Silence { seconds, after_report },
