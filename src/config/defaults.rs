@@ -375,7 +375,7 @@ register! {
         answer: Duration = (seconds(300)) in seconds(10)..=seconds(3600); restart
         /// How long the agent has to complete a release.
         release: Duration = (seconds(60)) in seconds(1)..=seconds(600); restart
-        /// How long the far end has to go on-hook before the channel counts as locked out.
+        /// How long the far end has to go on-hook before the channel counts as locked out, which is an alarm.
         guard: Duration = (seconds(30)) in seconds(1)..=seconds(600); restart
         /// The shortest flash of a PBX.
         flash_min: Duration = (millis(300)) in millis(50)..=seconds(2); restart

@@ -2,7 +2,8 @@
 //!
 //! A [`Watch`] is taken when it is first needed and given back when the endpoint restarts; an endpoint without one is in the state
 //! after a restart. Everything is sized at boot: watches for as many endpoints as the core owns, events in one pool shared by all, lists
-//! as text among the blobs of the core. Each watch always has room for the event that triggers a notification.
+//! as text among the blobs of the core. Each watch always has room for the event that triggers a notification and for three others, whatever
+//! happens elsewhere: lines that flood take no more than what nobody has a share of.
 
 use super::dial::Dials;
 use super::hold::Held;
@@ -20,6 +21,10 @@ pub const SIGNALS_MAX: usize = 8;
 pub const OBSERVED_MAX: u8 = 32;
 /// Events in quarantine.
 pub const QUARANTINED_MAX: u8 = 32;
+/// Events that each endpoint has room for, beside the one that triggers.
+const SHARE: usize = 3;
+/// Events that those share who have more.
+const SHARED: usize = 256;
 /// Notifications of one endpoint that are out at a time: the latest, and older ones that are repeated in front of it.
 pub const NOTIFIES_MAX: usize = 4;
 
@@ -258,6 +263,11 @@ impl Watch {
         self.signals().any(|signal| matches!(signal.ending, Ending::Order | Ending::TimeOut(_)))
     }
 
+    /// Events beside the one that triggers.
+    fn held_events(&self) -> usize {
+        self.observed.len() + self.quarantined.len()
+    }
+
     /// Signals, waiting ones included.
     pub fn signals(&self) -> impl Iterator<Item = Signal> + use<> {
         self.signals.into_iter().flatten()
@@ -305,8 +315,8 @@ impl Which {
 pub struct Watches {
     list: Slab<Watch>,
     pool: QueuePool<Occurrence>,
-    /// Events in the pool that triggered a notification; each watch can have one.
-    triggers: usize,
+    /// What watches have not taken of their shares; there is as much room in the pool.
+    reserved: usize,
     wheel: TimerWheel,
     dials: Dials,
     /// Endpoints with a notification to send, in the order in which they were triggered.
@@ -324,7 +334,7 @@ impl Watches {
 
     /// Events of all lists together.
     fn nodes(limit: usize) -> usize {
-        limit * 4 + 256
+        limit * (SHARE + 1) + SHARED
     }
 
     /// Watches for `endpoints` endpoints.
@@ -334,7 +344,7 @@ impl Watches {
         Watches {
             list: Slab::new(limit),
             pool: QueuePool::new(nodes),
-            triggers: 0,
+            reserved: limit * (SHARE + 1),
             wheel: TimerWheel::new(endpoints, TICK, now),
             dials: Dials::new(limit),
             due: VecDeque::with_capacity(limit),
@@ -408,21 +418,22 @@ impl Watches {
         self.list.give_back(slot);
     }
 
-    /// Adds an event to a list; false when there is no room. There always is for a trigger.
+    /// Adds an event to a list; false when there is no room. There always is for a trigger, and for the share of the endpoint.
     pub fn push(&mut self, slot: WatchSlot, which: Which, occurrence: Occurrence) -> bool {
-        let triggers_to_come = self.list.limit().saturating_sub(self.triggers);
         let Some(watch) = self.list.get_mut(slot) else { return false };
-        let room = which == Which::Trigger || self.pool.left() > triggers_to_come;
+        let own = which == Which::Trigger || watch.held_events() < SHARE;
+        let room = own || self.pool.left() > self.reserved;
         let fits = which.of(watch).len() < usize::from(which.capacity()) && room && self.pool.push(which.of_mut(watch), occurrence);
-        self.triggers += usize::from(fits && which == Which::Trigger);
+        self.reserved -= usize::from(fits && own);
         fits
     }
 
     /// Takes the oldest event of a list.
     pub fn pop(&mut self, slot: WatchSlot, which: Which) -> Option<Occurrence> {
-        let popped = self.pool.pop(which.of_mut(self.list.get_mut(slot)?));
-        self.triggers -= usize::from(popped.is_some() && which == Which::Trigger);
-        popped
+        let watch = self.list.get_mut(slot)?;
+        let popped = self.pool.pop(which.of_mut(watch))?;
+        self.reserved += usize::from(which == Which::Trigger || watch.held_events() < SHARE);
+        Some(popped)
     }
 
     /// Forgets a list.
@@ -518,6 +529,7 @@ mod tests {
             let (slot, lists) = (slots[place], &mut model[place]);
             let which = [Which::Observed, Which::Trigger, Which::Quarantined][rng.below(3) as usize];
             let settled = lists[2].is_empty();
+            let held = lists[0].len() + lists[2].len();
             let list = &mut lists[which as usize];
             match rng.below(8) {
                 0 => assert_eq!(watches.pop(slot, which), (!list.is_empty()).then(|| occurrence(list.remove(0)))),
@@ -534,6 +546,10 @@ mod tests {
                     let pushed = watches.push(slot, which, occurrence(number));
                     assert!(!pushed || list.len() < usize::from(which.capacity()));
                     assert!(pushed || which != Which::Trigger || !list.is_empty(), "no room for a trigger");
+                    assert!(
+                        pushed || which == Which::Trigger || held >= SHARE || list.len() >= usize::from(which.capacity()),
+                        "no room for its share"
+                    );
                     if pushed {
                         list.push(number);
                     }
@@ -549,6 +565,30 @@ mod tests {
         assert_eq!(watches.usage(), (WATCHES, events));
         slots.iter().for_each(|&slot| watches.give_back(slot));
         assert_eq!(watches.usage(), (0, 0));
+    }
+
+    /// G-QUA-05's kind: lines that flood their quarantine take what is shared and nothing of what others have for sure.
+    #[test]
+    fn a_flood_takes_no_room_from_others() {
+        const WATCHES: u32 = 40;
+        let mut watches = Watches::new(WATCHES, Time::ZERO);
+        let slots: Vec<_> = (0..WATCHES).map(|n| watches.take(EndpointIndex(n)).unwrap()).collect();
+        let (floods, quiet) = slots.split_at(20);
+        for round in 0..64 {
+            for &slot in floods {
+                let which = if round < 32 { Which::Observed } else { Which::Quarantined };
+                watches.push(slot, which, occurrence(round));
+            }
+        }
+        for &slot in floods.iter().chain(quiet) {
+            assert!(watches.push(slot, Which::Trigger, occurrence(0)));
+        }
+        for &slot in quiet {
+            assert!((0..SHARE as u32).all(|number| watches.push(slot, Which::Quarantined, occurrence(number))));
+        }
+        // All of it comes back.
+        slots.iter().for_each(|&slot| watches.give_back(slot));
+        assert_eq!((watches.usage(), watches.reserved), ((0, 0), WATCHES as usize * (SHARE + 1)));
     }
 
     #[test]
