@@ -232,6 +232,35 @@ fn progress_tones_and_patterns_are_heard() {
     }
 }
 
+/// Talk-off: a minute of something like a voice, and of noise, are no tone that goes on in any way.
+#[test]
+fn a_voice_is_no_progress_tone() {
+    let all = [Sounds::REORDER, Sounds::INFORMATION, Sounds::NO_CIRCUIT, Sounds::PATTERN, Sounds::FAX].into_iter().collect();
+    let mut rng = Rng::new(21);
+    let mut uniform = move || rng.below(2_001) as f64 / 1_000.0 - 1.0;
+    let mut hearer = Ds0::new(Settings::default());
+    hearer.watch(Wanted { others: all, ..Wanted::default() });
+    let (mut phase, mut left) = (0.0f64, 0);
+    let (mut pitch, mut formants, mut voiced, mut loud) = (120.0, [500.0, 1_500.0], true, 0.0);
+    let octets = (0..60 * 8_000).map(|_| {
+        if left == 0 {
+            left = 400 + (uniform().abs() * 2_000.0) as usize;
+            (pitch, voiced) = (160.0 + 80.0 * uniform(), uniform() > -0.5);
+            formants = [550.0 + 250.0 * uniform(), 1_600.0 + 500.0 * uniform()];
+            loud = f64::from(Law::Mu.amplitude(-15.0)) * (0.6 + 0.4 * uniform());
+        }
+        left -= 1;
+        phase += pitch / 8_000.0 * std::f64::consts::TAU;
+        let near = |hz: f64| formants.iter().map(|formant| (-((hz - formant) / 200.0).powi(2)).exp()).sum::<f64>();
+        let value = match voiced {
+            true => (1..=20).map(|n| near(pitch * f64::from(n)) * (phase * f64::from(n)).sin()).sum::<f64>() / 2.0,
+            false => uniform() / 4.0,
+        };
+        Law::Mu.encode((value * loud) as i32)
+    });
+    assert_eq!(progress(&put(&mut hearer, octets)), []);
+}
+
 /// G.03: the flags that a fax sends at 300 bit/s on the upper channel of V.21 before it says anything.
 #[test]
 fn the_preamble_of_a_fax_is_heard() {
