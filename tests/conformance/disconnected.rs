@@ -365,6 +365,24 @@ fn a_wildcard_command_is_answered_behind_the_announcement() {
     });
 }
 
+/// G-DIS-06 for a free endpoint, and for the second of a pair: 405 must not be heard before a disconnect, so they wait for the announcement.
+#[test]
+fn an_endpoint_that_is_found_is_used_behind_the_announcement() {
+    let pair = |second| format!("M: sendrecv\r\nZ2: {second}@tgw.example.net\r\n");
+    let commands = [("ds/ds1-2/$", "M: recvonly\r\n".to_owned()), ("ds/ds1-3/1", pair("ds/ds1-2/7")), ("ds/ds1-3/1", pair("ds/ds1-2/$"))];
+    for (name, rest) in commands {
+        each_layout(|w| {
+            lose(w, "ds/ds1-2/*");
+            let text = format!("CRCX 7 {name}@tgw.example.net MGCP 1.0\r\nC: 1\r\n{rest}");
+            let replies = raw_from(w, agent(2, 4000), text.as_bytes());
+            let told: Vec<_> = replies.iter().filter(|reply| reply.is_final()).map(|reply| reply.code).collect();
+            assert_eq!(told, [Some(200)], "{name} {rest} {replies:?}");
+            w.answer_own(true);
+            w.run_for(700 * S);
+        });
+    }
+}
+
 /// G-DIS-06, G-DIS-09 while several announcements are out: in front of a response goes what is said of the endpoints it is about.
 #[test]
 fn a_wildcard_command_is_answered_behind_all_that_concerns_it() {

@@ -161,6 +161,7 @@ impl Core {
     pub(super) fn resume_announced<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>) {
         self.answer_repeats(turn);
         self.resume_waiting(turn);
+        self.make_found(turn);
         self.shares.unblock();
     }
 

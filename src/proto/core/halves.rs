@@ -14,7 +14,7 @@ use super::receive::Received;
 use crate::proto::base::{CoreId, Counter, EndpointIndex};
 use crate::proto::cac::Charge;
 use crate::proto::codec::mgcp::{Command, Verb};
-use crate::proto::endpoint::{Announcement as Told, Connection, ConnectionId, ConnectionSlot, LocalMedia, Remote};
+use crate::proto::endpoint::{Connection, ConnectionId, ConnectionSlot, LocalMedia, Remote};
 use crate::proto::mgcp::create::{self, Begun, Half};
 use crate::proto::mgcp::{self, CreatePlan, Created, Outcome, Refused, delete};
 use crate::proto::transaction::history;
@@ -76,7 +76,9 @@ impl Core {
             let ranges = here.settings.agent(message.agent).is_some_and(|agent| agent.ranges);
             let selection = here.plan.topology.resolve(command.endpoint.local, ranges).map_err(|_| mgcp::ENDPOINT_UNKNOWN)?;
             let endpoint = here.find_idle(&selection, None).ok_or(mgcp::NOTHING_FREE)?;
-            here.announced_or_refuse(turn, endpoint)?;
+            if !here.may_make(turn, (core, job, message), endpoint, Half::Whole)? {
+                return Ok(());
+            }
             let received = Received::of(turn, message)?;
             here.make_for(turn, (core, job, received), command, endpoint, Half::Whole)
         });
@@ -93,21 +95,15 @@ impl Core {
                 Second::One(endpoint) => endpoint,
                 Second::Any(selection) => here.find_idle(&selection, first).ok_or(mgcp::NOTHING_FREE)?,
             };
-            here.announced_or_refuse(turn, endpoint)?;
+            if !here.may_make(turn, (core, job, message), endpoint, Half::Second)? {
+                return Ok(());
+            }
             let received = Received::of(turn, message)?;
             here.make_for(turn, (core, job, received), command, endpoint, Half::Second)
         });
         if let Err(refused) = result {
             self.must_tell(turn, core, Envelope::TryFailed { job, refused });
         }
-    }
-
-    fn announced_or_refuse<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, endpoint: EndpointIndex) -> Result<(), Refused> {
-        if self.calls.endpoints.get(endpoint).is_some_and(|state| state.announcement == Told::Waiting) {
-            self.trigger_restart(turn, endpoint, None);
-            return Err(mgcp::RESTARTING);
-        }
-        Ok(())
     }
 
     /// An idle endpoint of this core among `selection`, other than `except`.

@@ -1,10 +1,10 @@
 //! The lead core's part: it hosts the restart coordinator, tells every core what that orders, and sends its RestartInProgress
 //! commands.
 //!
-//! The coordinator knows agents as groups; a group here is a port of an agent (0: the provisioned addresses), in the order in which
-//! they were first named.
+//! The coordinator knows agents as groups ([`super::groups`]).
 
 use super::announce::{Announcement, Stage};
+use super::groups::Groups;
 use super::lead_view::{LockoutView, LossView, ShutdownView};
 use super::missed::Missed;
 use super::outside::{Frames, Outside, Turn};
@@ -49,12 +49,8 @@ pub enum Administration {
 /// The restart coordinator and what belongs to it.
 pub(super) struct Lead {
     coordinator: Coordinator,
-    /// The groups of the coordinator, by number.
-    groups: Vec<(AgentId, u16)>,
-    /// The group of the first H.248 gateway; those of the others follow.
-    gateways_from: u16,
-    /// For each: since when it leaves RestartInProgress commands without an answer.
-    unanswering: Vec<Option<Time>>,
+    /// The groups of the coordinator.
+    groups: Groups,
     /// RestartInProgress commands that are out, by the number cores know them by.
     out: Vec<Option<(Handle, u16, Announcement)>>,
     /// Which of them wait for owners of their endpoints.
@@ -72,14 +68,10 @@ pub(super) struct Lead {
 impl Lead {
     pub fn new(plan: &Plan, settings: &Settings, rng: Rng, now: Time) -> Lead {
         let mut coordinator = Coordinator::new(now, plan.topology.clone(), coordinator_settings(plan, settings), rng);
-        // The first groups are the provisioned agents.
-        let mut groups: Vec<_> = (0..settings.agents.len()).map(|place| (AgentId(place as u8), 0)).collect();
-        // Behind them those of H.248 gateways, which no agent is.
-        let gateways_from = groups.len() as u16;
-        groups.extend((0..plan.gateways.len()).map(|place| (AgentId(u8::MAX), place as u16)));
+        let groups = Groups::new(settings.agents.len(), plan.gateways.len());
         for (span, provisioned) in plan.spans.iter().enumerate() {
             let group = match provisioned.gateway {
-                Some(gateway) => gateways_from + u16::from(gateway),
+                Some(gateway) => groups.of_gateway(gateway),
                 None => u16::from(provisioned.agent.0),
             };
             if group != 0 {
@@ -89,12 +81,9 @@ impl Lead {
                 coordinator.measure_as(now, SpanIndex(span as u16), Signal::D4);
             }
         }
-        let unanswering = vec![None; groups.len()];
         let mut lead = Lead {
             coordinator,
             groups,
-            gateways_from,
-            unanswering,
             out: Vec::new(),
             settling: Settling::new(plan),
             missed: Missed::new(plan),
@@ -153,11 +142,8 @@ impl Lead {
     /// Agents and ports that leave RestartInProgress commands without an answer, and are still to be told something.
     pub fn unanswering(&self) -> Vec<(AgentId, u16, Time)> {
         let open = |view: &AnnouncementView| matches!(view.state, AnnouncementState::Waiting(_) | AnnouncementState::Outstanding);
-        let since = |(agent, port)| {
-            let place = self.groups.iter().position(|&group| group == (agent, port))?;
-            Some((agent, port, (*self.unanswering.get(place)?)?))
-        };
-        if self.unanswering.iter().all(Option::is_none) {
+        let since = |(agent, port)| Some((agent, port, self.groups.unanswering(self.groups.number((agent, port))?)?));
+        if !self.groups.is_any_unanswering() {
             return Vec::new();
         }
         self.of_groups(open).into_iter().filter_map(since).collect()
@@ -171,20 +157,13 @@ impl Lead {
         list
     }
 
-    /// A RestartInProgress was answered, or not.
-    fn note_answer(&mut self, group: u16, unanswered_at: Option<Time>) {
-        if let Some(since) = self.unanswering.get_mut(usize::from(group)) {
-            *since = unanswered_at.map(|now| since.unwrap_or(now));
-        }
-    }
-
     /// A command of these endpoints was not answered.
     pub fn note_unanswered(&mut self, now: Time, endpoints: EndpointRange) {
         let mut last = None;
         for endpoint in endpoints.iter() {
             let group = self.coordinator.group(endpoint);
             if last != Some(group) {
-                self.note_answer(group, Some(now));
+                self.groups.note_answer(group, Some(now));
                 last = Some(group);
             }
         }
@@ -192,13 +171,18 @@ impl Lead {
 
     /// The agent and port of a group.
     pub fn group_entity(&self, group: u16) -> (AgentId, u16) {
-        self.groups.get(usize::from(group)).copied().unwrap_or_default()
+        self.groups.entity(group)
+    }
+
+    #[cfg(test)]
+    pub(super) fn groups(&self) -> &Groups {
+        &self.groups
     }
 
     fn tell_forms(&mut self, settings: &Settings, now: Time) {
-        for (group, (agent, _)) in self.groups.iter().enumerate() {
-            if let Some(agent) = settings.agent(*agent) {
-                self.coordinator.handle(now, Event::Forms { group: group as u16, forms: agent.forms });
+        for (group, agent) in self.groups.agents() {
+            if let Some(agent) = settings.agent(agent) {
+                self.coordinator.handle(now, Event::Forms { group, forms: agent.forms });
             }
         }
     }
@@ -208,15 +192,16 @@ impl Lead {
     fn group(&mut self, settings: &Settings, now: Time, agent: AgentId, port: u16) -> u16 {
         let provisioned = settings.agent(agent).is_some_and(|agent| agent.notify.iter().all(|address| address.port() == port));
         let port = if provisioned { 0 } else { port };
-        if let Some(known) = self.groups.iter().position(|&group| group == (agent, port)) {
-            return known as u16;
+        if let Some(known) = self.groups.number((agent, port)) {
+            return known;
         }
-        if self.groups.len() >= usize::from(u16::MAX) {
-            return u16::from(agent.0);
+        if self.groups.is_to_be_cleared() && self.coordinator.is_at_rest() {
+            let mut used = self.coordinator.groups_in_use();
+            used.extend(self.out.iter().flatten().map(|(_, group, _)| *group));
+            self.groups.keep(&used);
         }
-        self.groups.push((agent, port));
-        self.unanswering.push(None);
-        let group = (self.groups.len() - 1) as u16;
+        let Some(group) = self.groups.make((agent, port)) else { return u16::from(agent.0) };
+        self.coordinator.renew_group(group);
         if let Some(agent) = settings.agent(agent) {
             self.coordinator.handle(now, Event::Forms { group, forms: agent.forms });
         }
@@ -357,10 +342,9 @@ impl Core {
         let Ordered { handle, group, restart } = ordered;
         let now = turn.now;
         let Some(lead) = &mut self.lead else { return };
-        let gateway = group.checked_sub(lead.gateways_from).and_then(|place| self.plan.gateways.get(usize::from(place)));
-        if let Some(core) = gateway.map(|gateway| gateway.core) {
+        let gateway = lead.groups.gateway(group);
+        if let Some((gateway, core)) = gateway.and_then(|place| Some((place, self.plan.gateways.get(usize::from(place))?.core))) {
             // The gateway answers for its controller, and tells it by a service change when one is in charge.
-            let gateway = (group - lead.gateways_from) as u8;
             let outcome = match self.offer(turn, core, Envelope::ServiceChange { gateway, restart }) {
                 true => Outcome::Success(None),
                 // Its core has no room: it is said again, as to an agent that is too busy.
@@ -436,7 +420,7 @@ impl Core {
         }
         let Some(lead) = &mut self.lead else { return };
         let Some(&Some((handle, told, _))) = lead.out.get(number as usize) else { return };
-        lead.note_answer(told, None);
+        lead.groups.note_answer(told, None);
         let group = named.flatten().map(|(agent, port)| lead.group(&settings, turn.now, agent, port));
         let outcome = match (outcome, group) {
             (outgoing::Outcome::Success, group) => Outcome::Success(group),
@@ -456,7 +440,7 @@ impl Core {
         let out = self.lead.as_ref().and_then(|lead| *lead.out.get(number as usize)?);
         if let Some((handle, group, _)) = out {
             if let Some(lead) = &mut self.lead {
-                lead.note_answer(group, Some(turn.now));
+                lead.groups.note_answer(group, Some(turn.now));
             }
             self.withdraw(turn, handle, false);
             self.lead_event(turn.now, Event::Outcome { handle, outcome: Outcome::Unanswered });

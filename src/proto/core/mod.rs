@@ -17,7 +17,9 @@ mod disconnected;
 mod envelope;
 mod everywhere;
 pub mod exercise;
+mod found;
 mod gateways;
+mod groups;
 mod halves;
 mod handed;
 mod held;
@@ -75,6 +77,7 @@ use announce::Announcements;
 use datagrams::Datagrams;
 use disconnected::Repeats;
 use everywhere::Shares;
+use found::Finds;
 use handed::Handed;
 use in_hand::InHand;
 use jobs::Jobs;
@@ -127,6 +130,7 @@ pub struct Core {
     surveys: Surveys,
     announcements: Announcements,
     repeats: Repeats,
+    finds: Finds,
     orders: Orders,
     reports: Reports,
     tallies: Tallies,
@@ -204,6 +208,7 @@ impl Core {
             surveys: Surveys::new(),
             announcements: Announcements::new(),
             repeats: Repeats::new(),
+            finds: Finds::new(),
             orders: Orders::new(limits.slice),
             reports: Reports::new(plan.topology.len()),
             tallies: Tallies::new(),
@@ -277,6 +282,7 @@ impl Core {
         self.handle_jobs_due(turn);
         self.look_after_handed(turn);
         self.answer_repeats(turn);
+        self.make_found(turn);
         self.handle_events(turn);
         self.handle_own(turn);
         self.handle_shares(turn);
@@ -304,6 +310,7 @@ impl Core {
             .min(lead)
             .min(self.finals.deadline())
             .min(self.repeats.deadline())
+            .min(self.finds.deadline())
             .min(self.unsent_retry)
             .min(self.admissions.deadline())
             .min(self.gateways_deadline())

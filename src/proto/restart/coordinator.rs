@@ -35,7 +35,7 @@ pub struct Coordinator {
     pub(super) want: Box<[Want]>,
     pub(super) group: Box<[u16]>,
     /// For each span: the group that its endpoints have whenever they come back into service.
-    home: Box<[u16]>,
+    pub(super) home: Box<[u16]>,
     /// For each endpoint: since when it is disconnected, [`Time::NEVER`] when it is not.
     pub(super) cut_off: Box<[Time]>,
     pub(super) ledger: Ledger,
@@ -123,6 +123,10 @@ pub(super) struct Group {
 }
 
 impl Group {
+    pub(super) fn new(forms: Forms) -> Group {
+        Group { forms, ranges_refused: false, outstanding: 0, silent: false, carries: [None; 5] }
+    }
+
     /// The wait that announcements of a method made now go on from.
     pub(super) fn carry(&mut self, method: RestartMethod) -> &mut Option<(Pace, Duration)> {
         &mut self.carries[method as usize]
@@ -315,8 +319,7 @@ impl Coordinator {
     pub(super) fn group_mut(&mut self, group: u16) -> &mut Group {
         let place = usize::from(group);
         if place >= self.groups.len() {
-            let new = Group { forms: self.settings.forms, ranges_refused: false, outstanding: 0, silent: false, carries: [None; 5] };
-            self.groups.resize(place + 1, new);
+            self.groups.resize(place + 1, Group::new(self.settings.forms));
         }
         &mut self.groups[place]
     }

@@ -1,11 +1,12 @@
 //! What the owner of an endpoint is to know of it, whatever it was ordered before: for owners that missed orders.
 
-use super::coordinator::Coordinator;
+use super::coordinator::{Coordinator, Group};
 use super::ledger::Status;
 use super::service::{Told, Want};
 use super::sweep::Sweep;
 use super::{Handle, RestartMethod, Service};
 use crate::proto::base::{EndpointIndex, EndpointRange, Time};
+use std::collections::BTreeSet;
 
 /// All orders about an endpoint so far, in one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,6 +38,17 @@ impl Coordinator {
     /// Whether everything it was told is worked in, so that [`Coordinator::standing`] is what the orders so far amount to.
     pub fn is_at_rest(&self) -> bool {
         self.out.is_empty() && self.jobs.is_empty() && self.sweep == Sweep::Idle
+    }
+
+    /// The groups that endpoints have, are provisioned with, or were told something in, when it is at rest.
+    pub fn groups_in_use(&self) -> BTreeSet<u16> {
+        let told = self.ledger.entries().map(|entry| entry.group);
+        self.group.iter().chain(&self.home).copied().chain(told).collect()
+    }
+
+    /// A group is another notified entity from now on: nothing is known of it.
+    pub fn renew_group(&mut self, group: u16) {
+        *self.group_mut(group) = Group::new(self.settings.forms);
     }
 
     /// What the orders about `endpoint` amount to; `None`: there was none, or there is no such endpoint.
