@@ -456,8 +456,8 @@ fn a_connection_that_is_up_for_long_is_an_event() {
     });
 }
 
-/// R.03, R.08, R.10, SIG-15: what is asked for of connections is measured on those that are there and on later ones, those that are named only there; a persistent
-/// one too, and what the request says of it goes before.
+/// R.03, R.08, R.10, SIG-15: what is asked for of connections is measured on those that are there and on later ones, those that are named
+/// only there; a persistent one too, and what the request says of it goes before.
 #[test]
 fn what_is_asked_for_of_all_connections_is_measured_on_later_ones() {
     each_layout(|w| {

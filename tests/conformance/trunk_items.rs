@@ -239,8 +239,8 @@ fn rests(state: State) -> bool {
     matches!(state, Idle | Answered | Talking | Lockout | Blocking | Blocked | OffHook | Out)
 }
 
-/// A5 to A11, C5, C15, E2, E5, RFC 3064 4.1: no channel stays stuck. Whatever a channel waits for has an end; what it waits for is what `show` says, `free`
-/// ends it at once, and a far end that holds the line after all is an alarm for as long as it does.
+/// A5 to A11, C5, C15, E2, E5, RFC 3064 4.1: no channel stays stuck. Whatever a channel waits for has an end; what it waits for is what
+/// `show` says, `free` ends it at once, and a far end that holds the line after all is an alarm for as long as it does.
 #[test]
 fn every_transient_state_has_a_guard_a_name_and_a_way_out() {
     let mut wrong = Vec::new();

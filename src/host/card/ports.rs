@@ -169,8 +169,8 @@ impl Ports {
         }
     }
 
-    /// Hands what has arrived to `take`: connection, kind and datagram; and to `lost` a connection of which as many reports have come as are waited for
-    /// ([`Ports::count_undelivered`]), how many, and the code of the last.
+    /// Hands what has arrived to `take`: connection, kind and datagram; and to `lost` a connection of which as many reports have come as
+    /// are waited for ([`Ports::count_undelivered`]), how many, and the code of the last.
     pub fn receive(&mut self, burst: &mut Burst, mut take: impl FnMut(u32, Kind, &Received<'_>), mut lost: impl FnMut(u32, u8, u8)) {
         let Ports { poll, events, open, ready, address, .. } = self;
         // An interrupted look is made up for at the next one.

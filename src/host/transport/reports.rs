@@ -27,8 +27,8 @@ impl Report {
     }
 }
 
-/// The code of ICMP of the next report on a socket that what it sent cannot be delivered; `Some(None)`: a report about something else. `None`: no
-/// more.
+/// The code of ICMP of the next report on a socket that what it sent cannot be delivered; `Some(None)`: a report about something else.
+/// `None`: no more.
 pub fn unreachable(socket: BorrowedFd<'_>) -> Option<Option<u8>> {
     let report = sys::undelivered(socket, &mut [0; REPORT])?;
     Some(report.map(|(.., code)| code))

@@ -77,8 +77,8 @@ pub(super) fn undelivered(socket: BorrowedFd<'_>, sent: &mut [u8; REPORT]) -> Op
     Some(unreachable_code(control).and_then(|code| Some((to?, length, code))))
 }
 
-/// The code of ICMP, when the control messages of a report are about a network (0), host (1), protocol (2) or port (3) that cannot be reached; those
-/// of ICMPv6 in the numbers of ICMP.
+/// The code of ICMP, when the control messages of a report are about a network (0), host (1), protocol (2) or port (3) that cannot be
+/// reached; those of ICMPv6 in the numbers of ICMP.
 fn unreachable_code(mut control: &[u8]) -> Option<u8> {
     const HEADER: usize = 16;
     while let Some(length) = control.first_chunk().map(|bytes| usize::from_ne_bytes(*bytes)) {

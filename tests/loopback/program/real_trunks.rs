@@ -282,8 +282,8 @@ fn tones_and_digits_of_real_trunks_are_notified() {
     gateway.assert_sound();
 }
 
-/// T.15, T.16, T.18, T.19, D.17, D.22, R.03: what is played on a looped trunk is told of as it comes back, a timer times out, and packets that nobody takes are
-/// told of by the ICMP messages they cause.
+/// T.15, T.16, T.18, T.19, D.17, D.22, R.03: what is played on a looped trunk is told of as it comes back, a timer times out, and packets
+/// that nobody takes are told of by the ICMP messages they cause.
 #[test]
 fn real_trunks_hear_what_they_play_and_that_nobody_takes_their_packets() {
     let gateway = Gateway::start(tuning(&[("unit", "1")]));

@@ -1,7 +1,7 @@
 //! Tones that are known by how they go on: reorder, special information tones, the preamble of a fax; and a digital pattern.
 //!
-//! Blocks of 30 ms, overlapping by half, are each one of a few sounds. Blocks of one sound are a segment, whose length is known to within two blocks; what is
-//! heard is told by the last segments.
+//! Blocks of 30 ms, overlapping by half, are each one of a few sounds. Blocks of one sound are a segment, whose length is known to within
+//! two blocks; what is heard is told by the last segments.
 
 use super::bank::{Found, Overlapping};
 use crate::proto::voice::g711::Law;

@@ -156,8 +156,8 @@ fn digits_are_heard_as_they_were_sent() {
     }
 }
 
-/// PKG-01: whatever a DS0 without signalling can be asked to play it plays, and D/T is silent: a timer and nothing else (D.22). G/rbk is G/rt on a
-/// connection by the time it gets here, T/as and T/bl are of lines, and of SL its members.
+/// PKG-01: whatever a DS0 without signalling can be asked to play it plays, and D/T is silent: a timer and nothing else (D.22). G/rbk is
+/// G/rt on a connection by the time it gets here, T/as and T/bl are of lines, and of SL its members.
 #[test]
 fn every_signal_of_a_trunk_can_be_played() {
     let elsewhere = ["G/rbk", "G/pat", "T/as", "T/bl", "SL/s"];
