@@ -38,6 +38,8 @@ pub(super) struct Session {
     heard_at: Time,
     heartbeat_at: Time,
     compare_at: Time,
+    /// When what differed was told last, and compared again at once.
+    mended_at: Time,
     sync: Option<Sync>,
     generation: u32,
     cluster: u64,
@@ -288,7 +290,7 @@ impl Node {
                 }
             }
             ToNode::SyncResult { generation, ok } => self.sync_over(now, side, generation, ok),
-            ToNode::Differ(buckets) => self.differ(side, &buckets),
+            ToNode::Differ(buckets) => self.differ(now, side, &buckets),
             ToNode::Heartbeat { load } => {
                 if let Some(session) = self.session(side) {
                     session.load = load;
@@ -328,6 +330,7 @@ impl Node {
             heard_at: now,
             heartbeat_at,
             compare_at,
+            mended_at: Time::ZERO,
             sync: None,
             generation: 0,
             cluster,
@@ -387,7 +390,7 @@ impl Node {
     }
 
     /// The other end has other calls in these parts; none: it has the same, and knows so.
-    fn differ(&mut self, side: usize, buckets: &[u8]) {
+    fn differ(&mut self, now: Time, side: usize, buckets: &[u8]) {
         let Some(session) = self.session(side).filter(|session| session.sync.is_none()) else { return };
         if buckets.is_empty() {
             if !session.proved {
@@ -407,8 +410,14 @@ impl Node {
         let (fitting, all) = (buckets.iter().take_while(fits).count().max(1), buckets.len());
         self.note(Note::Mended(Side(side as u8), fitting as u32));
         buckets.iter().take(fitting).for_each(|&bucket| self.tell_bucket(side, bucket));
-        if !proved || fitting < all {
+        let heartbeat = self.settings.heartbeat;
+        let Some(session) = self.session(side).filter(|_| !proved || fitting < all) else { return };
+        // Where the other end cannot take what it is told, both would go on without a pause.
+        if now.since(session.mended_at) >= heartbeat {
+            session.mended_at = now;
             self.compare(side);
+        } else {
+            session.compare_at = session.compare_at.min(now + heartbeat);
         }
     }
 
