@@ -148,6 +148,8 @@ pub struct Asker {
     granted: Option<Question>,
     quotas: Lessee,
     out: VecDeque<ToLink>,
+    /// The node has not been heard of since a question was not answered in time.
+    silent: bool,
 }
 
 impl Asker {
@@ -162,6 +164,7 @@ impl Asker {
             granted: None,
             quotas: Lessee::new(scopes),
             out: VecDeque::new(),
+            silent: false,
         }
     }
 
@@ -309,6 +312,7 @@ impl Asker {
     /// The node's answer: whose question it was, what was wanted, and the refusal if it is one. What was granted is to be used at once,
     /// and [`Asker::settle`] called in any case. `None`: nobody asked, as for an emergency call.
     pub fn handle(&mut self, message: FromLink) -> Option<(Ticket, Charge, Result<(), Denial>)> {
+        self.silent = false;
         let (call, is_change, result, lent) = match message {
             FromLink::Decided(call, result) => (call, false, result, None),
             FromLink::Lent(call, charge) => (call, false, Ok(()), Some(charge)),
@@ -334,6 +338,16 @@ impl Asker {
             Err(_) => self.quotas.give_back(&question.charge, &question.has()),
         }
         Some((question.ticket, question.charge.unleased(), result))
+    }
+
+    /// No answer came in time: until the node is heard of again nobody need wait for it, though it is asked.
+    pub fn overdue(&mut self) {
+        self.silent = true;
+    }
+
+    /// See [`Asker::overdue`].
+    pub fn is_silent(&self) -> bool {
+        self.silent
     }
 
     /// No answer came in time, for the node stands still: what was asked for is to be used at once all the same, as if it was granted, and

@@ -106,10 +106,15 @@ fn job_of(ticket: Ticket) -> JobId {
 }
 
 impl Core {
-    /// How long a claim is waited for. In a cluster the node decides within its time, and the core only when the node stands still.
+    /// How long a claim is waited for. In a cluster the node decides within its time, and the core only when the node stands still; as long
+    /// as it does no other call waits.
     pub(super) fn decide_within(&self) -> Duration {
         let Some(admission) = &self.plan.admission else { return Duration::ZERO };
-        if admission.cluster { admission.decide_within + NODE_LATE } else { admission.decide_within }
+        match self.calls.desk.as_ref().and_then(|desk| desk.asker.as_ref()) {
+            Some(asker) if asker.is_silent() => Duration::ZERO,
+            Some(_) => admission.decide_within + NODE_LATE,
+            None => admission.decide_within,
+        }
     }
 
     /// Claims for a command that waits as `job`, which changes the connection in `slot` when there is one.
@@ -242,6 +247,9 @@ impl Core {
     /// No answer came in time: a core, or in a cluster the node, stands still. Where the rule of being alone is to admit that is done.
     pub(super) fn claim_overdue<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, id: JobId) {
         self.counters.add(Counter::AdmissionOverdue);
+        if let Some(asker) = self.asker() {
+            asker.overdue();
+        }
         let resume = match (self.jobs.get(id).map(|job| job.wait), &self.plan.admission) {
             (Some(Wait::Claim(charge, resume)), Some(admission)) if charge.scopes().all(|scope| admission.is_open(scope)) => Some(resume),
             _ => None,

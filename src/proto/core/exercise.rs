@@ -508,9 +508,21 @@ mod tests {
             let Some(&ToLink::Ask(call, charge)) = told.first() else { panic!("{told:?}") };
             let denial = cac::Denial { scope: ScopeId(0), cause: cac::Cause::Calls, used: 1, limit: 1 };
             assert_eq!(told[1..], if open { vec![ToLink::Alone(call, charge)] } else { vec![] });
+            // The next one does not wait at all, as long as nothing is heard of the node.
+            let at_once = |lone: &mut Lone, id: u32| {
+                command(lone, &format!("CRCX {id} ds/ds1-1/{id}@tgw.example.net MGCP 1.0\r\nC: 1\r\nM: recvonly\r\n"));
+                lone.handle_time();
+                let codes: Vec<String> = lone.sent().map(|sent| String::from_utf8_lossy(&sent[..5]).into_owned()).collect();
+                lone.end_turn();
+                while lone.take_for_node().is_some() {}
+                codes
+            };
+            assert_eq!(at_once(&mut lone, 7), [code.replace(" 1", " 7")]);
             lone.hear(FromLink::Decided(call, Err(denial)));
             command(&mut lone, "DLCX 2 ds/ds1-1/5@tgw.example.net MGCP 1.0\r\n");
             assert_eq!(lone.take_for_node(), open.then_some(ToLink::End(call)));
+            lone.end_turn();
+            assert_eq!(at_once(&mut lone, 8), [""; 0], "it is asked again");
         }
     }
 
