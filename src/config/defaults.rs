@@ -396,6 +396,9 @@ register! {
         max1: u8 = 5 in 1..=20; reload
         /// Max2: repeats to the last address before the endpoint counts as disconnected (RFC 3435 4.3).
         max2: u8 = 7 in 2..=30; reload
+        /// Whether Max1 follows the loss to and from each agent, once 100 commands tell it: as many repeats as are lost in a row once in ten
+        /// billion times (five at 1 %, RFC 3435 4.3), at least 3 and less than `max2`. `show agents` has the loss.
+        max1_by_loss: bool = false in (); reload
         /// The first wait for a response while nothing is known about the agent (RFC 3435 4.3 illustrates with 200 ms).
         rto_initial: Duration = (millis(200)) in millis(10)..=seconds(4); reload
         /// The shortest wait, however fast the agent was so far: below it a pause of the agent's would already cause repeats.

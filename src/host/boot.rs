@@ -543,6 +543,7 @@ pub fn settings(config: &Config, known: &Known) -> Settings {
             history: timers.t_hist,
             max: timers.t_max,
             max1: timers.max1,
+            max1_by_loss: timers.max1_by_loss,
             max2: timers.max2,
             rto_initial: timers.rto_initial,
             rto_min: timers.rto_min,

@@ -339,6 +339,8 @@ pub struct Timers {
     pub max: Duration,
     /// Max1: repeats to an address before the next is tried.
     pub max1: u8,
+    /// Whether Max1 follows the loss to and from each agent instead.
+    pub max1_by_loss: bool,
     /// Max2: repeats to the last address.
     pub max2: u8,
     /// First retransmission time-out.
@@ -498,6 +500,7 @@ impl Default for Timers {
             history: s(30),
             max: s(20),
             max1: 5,
+            max1_by_loss: false,
             max2: 7,
             rto_initial: ms(200),
             rto_min: ms(100),
@@ -582,6 +585,7 @@ impl Settings {
             t_hist: timers.history,
             t_max: timers.max,
             max1: timers.max1,
+            max1_by_loss: timers.max1_by_loss,
             max2: timers.max2,
             rto_initial: timers.rto_initial,
             rto_min: timers.rto_min,

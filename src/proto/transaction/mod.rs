@@ -29,6 +29,8 @@ pub struct Timers {
     pub t_max: Duration,
     /// Repeats to one address before the next address is tried, 1..=30 (G-RTX-07).
     pub max1: u8,
+    /// Whether that follows the loss to and from each agent, once it is known (G-RTX-16).
+    pub max1_by_loss: bool,
     /// Repeats to the last address before the command counts as unanswered; more than `max1`, at most 31.
     pub max2: u8,
     /// The first retransmission timer while no delay has been measured (G-RTX-15).
@@ -55,6 +57,7 @@ impl Default for Timers {
             t_hist: Duration::from_secs(30),
             t_max: Duration::from_secs(20),
             max1: 5,
+            max1_by_loss: false,
             max2: 7,
             rto_initial: Duration::from_millis(200),
             rto_min: Duration::from_millis(100),

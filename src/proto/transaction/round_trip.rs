@@ -12,6 +12,8 @@ use std::time::Duration;
 const DEVIATIONS: u32 = 4;
 /// What the timer allows beyond the average delay at least, once delays have been measured: their grain.
 const GRAIN: Duration = Duration::from_millis(10);
+/// Where Max1 follows the loss: the fewest repeats that are more than a hiccup of the agent.
+const MAX1_LEAST: u8 = 3;
 /// The loss estimate covers half of this to all of this many datagrams.
 const LOSS_WINDOW: u32 = 8192;
 
@@ -50,6 +52,19 @@ impl RoundTrip {
     /// The share of datagrams that had to be repeated, in parts per million; none before 100 were answered.
     pub fn loss_ppm(&self) -> Option<u32> {
         loss_ppm(self.sent, self.repeated)
+    }
+
+    /// Max1 towards the agent: by the loss, if that is wanted and known, as many repeats as are lost in a row once in 10^10 times.
+    pub fn max1(&self, timers: &Timers) -> u8 {
+        let Some(loss) = self.loss_ppm().filter(|_| timers.max1_by_loss) else { return timers.max1 };
+        let most = timers.max2.saturating_sub(1).max(1);
+        // In units of 10^-18.
+        let (mut all_lost, mut repeats) = (1_000_000_000_000_000_000u128, 0);
+        while all_lost > 100_000_000 && repeats < most {
+            all_lost = all_lost * u128::from(loss) / 1_000_000;
+            repeats += 1;
+        }
+        repeats.max(MAX1_LEAST.min(most))
     }
 
     /// The timer of a new transaction.
@@ -186,6 +201,21 @@ mod tests {
         assert_eq!(trip.rto(&timers), 730 * MS);
         trip.answered_at_first_try(200 * MS);
         assert!(trip.rto(&timers) < 220 * MS);
+    }
+
+    #[test]
+    fn max1_follows_the_loss_where_that_is_wanted() {
+        // G-RTX-16; RFC 3435 4.3 has five at 1 %.
+        let by_loss = Timers { max1_by_loss: true, max2: 12, ..Timers::default() };
+        for (lost, max1) in [(0, 3), (1, 4), (10, 5), (50, 8), (100, 10), (500, 11)] {
+            let mut trip = RoundTrip::default();
+            assert_eq!(trip.max1(&by_loss), 5, "not known yet");
+            (0..1000 - 2 * lost).for_each(|_| trip.answered_at_first_try(MS));
+            (0..lost).for_each(|_| trip.answered_after_repeats(1, MS));
+            assert_eq!(trip.loss_ppm(), Some(lost * 1000));
+            assert_eq!((trip.max1(&by_loss), trip.max1(&Timers::default())), (max1, 5), "{lost}");
+            assert!(trip.max1(&Timers { max2: 7, ..by_loss }) <= 6);
+        }
     }
 
     #[test]

@@ -63,8 +63,9 @@ impl Outgoing {
             return;
         }
         let old = old.get(..usize::from(old_count)).unwrap_or_default();
+        let timers = self.timers_of(agent);
         for (key, slot) in self.slots.iter_mut().enumerate().filter(|(_, slot)| slot.phase != Phase::Free && slot.agent == agent) {
-            let spread = slot.is_spread(&self.timers);
+            let spread = slot.is_spread(&timers);
             slot.learn(old, addresses);
             if slot.last_hope && slot.phase == Phase::Waiting && (news || slot.untried()) || spread && slot.untried() {
                 self.wheel.schedule(key as u32, slot.id, now);

@@ -356,6 +356,12 @@ impl Outgoing {
         self.key(id).filter(|&key| self.slots[key as usize].phase != Phase::Free)
     }
 
+    /// The timers of commands to an agent: Max1 is its own.
+    fn timers_of(&self, agent: AgentId) -> Timers {
+        let max1 = self.peers.get(usize::from(agent.0)).map_or(self.timers.max1, |peer| peer.round_trip.max1(&self.timers));
+        Timers { max1, ..self.timers }
+    }
+
     fn peer(&mut self, agent: AgentId) -> &mut Peer {
         &mut self.peers[usize::from(agent.0)]
     }
@@ -375,11 +381,11 @@ impl Outgoing {
                 return Step::Wait;
             }
         }
-        if first_sent.is_some() && current == 0 && repeats == self.timers.max1 && self.timers.query_max1 {
+        let timers = self.timers_of(agent);
+        if first_sent.is_some() && current == 0 && repeats == timers.max1 && timers.query_max1 {
             self.look_up(now, agent);
         }
-        let fresh = self.round_trip(self.slots[key as usize].agent).start(&self.timers);
-        let timers = self.timers;
+        let fresh = self.round_trip(agent).start(&timers);
         let slot = &mut self.slots[key as usize];
         let Some(first_sent) = slot.first_sent else {
             self.first_copies(now, key);
@@ -450,15 +456,16 @@ impl Outgoing {
     }
 
     fn transmitted(&mut self, now: Time, key: u32) {
+        let timers = self.timers_of(self.slots[key as usize].agent);
         let slot = &mut self.slots[key as usize];
         slot.copies += 1;
         slot.unreachable = false;
         slot.last_sent = now;
-        slot.due = now + slot.wait(now, &self.timers);
-        let is_spread = slot.is_spread(&self.timers);
+        slot.due = now + slot.wait(now, &timers);
+        let is_spread = slot.is_spread(&timers);
         let looks = if is_spread { slot.due.min(now + slot.backoff.timer()) } else { slot.due };
         self.wheel.schedule(key, slot.id, looks);
-        if is_spread && slot.repeats == self.timers.max1 && self.timers.query_max2 {
+        if is_spread && slot.repeats == timers.max1 && timers.query_max2 {
             // There may be time yet to reach another address.
             let agent = slot.agent;
             self.look_up(now, agent);

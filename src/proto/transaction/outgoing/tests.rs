@@ -155,6 +155,31 @@ fn the_next_address_is_tried_after_max1_repeats() {
 }
 
 #[test]
+fn an_agent_behind_a_lossy_network_is_repeated_to_more_often_before_its_next_address() {
+    // G-RTX-16: one copy in ten was lost so far; where Max1 follows the loss it is as large as Max2 allows.
+    for (max1_by_loss, copies_first) in [(false, 6), (true, 7)] {
+        let timers = Timers { max1_by_loss, rto_max: S, ..steady() };
+        let (mut machine, mut now) = (machine(timers), Time::ZERO);
+        for n in 0..200 {
+            let id = machine.send(now, CA, &addresses(1), 0, write).unwrap();
+            run(&mut machine, now, now);
+            if n % 10 == 0 {
+                assert_eq!(run(&mut machine, now, now + 250 * MS).len(), 1, "a repeat");
+                now += 250 * MS;
+            }
+            now += MS;
+            machine.handle_response(now, 200, id, false);
+        }
+        let loss = machine.round_trip(CA).loss_ppm().unwrap();
+        assert!((80_000..100_000).contains(&loss), "{loss}");
+        machine.send(now, CA, &addresses(2), 7, write).unwrap();
+        let log = run(&mut machine, now, now + 60 * S);
+        assert_eq!(copies_to(&log, address(0)), copies_first, "{log:?}");
+        assert!(copies_to(&log, address(1)) > 3);
+    }
+}
+
+#[test]
 fn five_dead_addresses_never_outlast_t_max() {
     // G-RTX-05, G-RTX-06: the clock runs on across addresses; T-MAX ends the copies, 2 * T-HIST the command.
     for seed in 0..50 {
