@@ -71,6 +71,7 @@ fn write(criterion: &mut Criterion) {
         payloads: &payloads,
         ptime_ms: Some(20),
         connection: None,
+        crypto: None,
     };
     let connection = HexId::from_u64(0x8a01_f3c2, 8);
     let mut buffer = [0; 2048];

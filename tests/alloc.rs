@@ -1,8 +1,11 @@
-//! One core, without IO, allocates nothing per command once it is warm: a counting allocator watches it (design section 3, step 7).
+//! One core, without IO, allocates nothing per command once it is warm, and protected media nothing per packet: a counting allocator watches them
+//! (design section 3, step 7).
 
 mod counting;
 #[path = "counting/h248.rs"]
 mod h248;
+#[path = "counting/voice.rs"]
+mod voice;
 
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

@@ -265,6 +265,9 @@ fn endpoint(row: &EndpointRow) -> String {
         line("  lost", format!("{} packets", connection.packets_lost));
         line("  jitter", format!("{} ms", connection.jitter_ms));
         line("  latency", format!("{} ms", connection.latency_ms));
+        if connection.protected {
+            line("  SRTP", format!("dropped {} replayed, {} not authentic", connection.replayed, connection.unauthentic));
+        }
     }
     page(lines)
 }
@@ -526,6 +529,9 @@ mod tests {
             packets_lost: 1,
             jitter_ms: 2,
             latency_ms: 30,
+            protected: true,
+            replayed: 3,
+            unauthentic: 4,
         };
         let restart = RestartRow {
             name: "*".into(),

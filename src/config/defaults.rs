@@ -247,6 +247,9 @@ register! {
         /// How long a core works for each connection that is opened, beside what it needs anyhow: with it a gateway has a known capacity that
         /// tests of overload exceed. For tests only; 0: nothing.
         open_cost: Duration = (Duration::ZERO) in Duration::ZERO..=millis(100); restart
+        /// Whether media is protected by SRTP (RFC 3711), with keys in descriptions (RFC 4568): `"off"` refuses RTP/SAVP (505), `"accept"` answers as the
+        /// remote description has it, `"require"` offers RTP/SAVP and refuses all else (505). Descriptions are all that simulated cards have of it.
+        srtp: Srtp = (Srtp::Off) in (); restart
     }
 
     /// Spans that come in pseudowires (CESoPSN, RFC 5086, and SAToP, RFC 4553), and the RTP ports of their connections.
@@ -273,6 +276,9 @@ register! {
         quality_delay: Duration = (millis(400)) in Duration::ZERO..=seconds(10); restart
         /// The quality alert: the arrival of packets varies by more than this. 0: not looked at.
         quality_jitter: Duration = (millis(60)) in Duration::ZERO..=seconds(1); restart
+        /// Whether media is protected by SRTP (RFC 3711), with keys in descriptions (RFC 4568): `"off"` refuses RTP/SAVP (505), `"accept"` answers as the
+        /// remote description has it, `"require"` offers RTP/SAVP and refuses all else (505). Inside the gateway nothing is protected.
+        srtp: Srtp = (Srtp::Off) in (); restart
     }
 
     /// A trunk span, or several of a kind. One table for each.

@@ -240,6 +240,16 @@ words! {
         Satop = "satop",
     }
 
+    /// Whether media is protected (SRTP, RFC 3711; keys in descriptions, RFC 4568).
+    Srtp {
+        /// It is not; descriptions with RTP/SAVP are refused (505).
+        Off = "off",
+        /// As the remote description has it.
+        Accept = "accept",
+        /// It is; descriptions without RTP/SAVP are refused (505).
+        Require = "require",
+    }
+
     /// How a T1 is framed.
     T1Framing {
         /// Extended superframe: CRC-6 and a data link.

@@ -1,12 +1,13 @@
 //! A card that is watched: the simulated card, and how many connections it has open.
 
+use crate::proto::base::srtp::{MasterKey, MediaKeys};
 use crate::proto::base::{CoreId, EndpointIndex, Rng, Time};
 use crate::proto::package::EventId;
 use crate::proto::plan::Plan;
 use crate::proto::trunk::{
     Answer, Card, CardFault, CardOrder, Facility, Hook, Indication, LineOrder, Measure, Media, MediaAddress, MediaReport,
 };
-use crate::proto::trunk::{SimCard, SimulatedPlan};
+use crate::proto::trunk::{SimCard, SimulatedPlan, Srtp};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
@@ -95,6 +96,18 @@ impl Card for WatchedCard {
     fn measure(&mut self, now: Time, endpoint: EndpointIndex, connection: u32, what: Measure) {
         self.watch.watched().measured.push((connection, what));
         self.card.measure(now, endpoint, connection, what);
+    }
+
+    fn srtp(&self, endpoint: EndpointIndex) -> Srtp {
+        self.card.srtp(endpoint)
+    }
+
+    fn draw_key(&mut self) -> Option<MasterKey> {
+        self.card.draw_key()
+    }
+
+    fn protect(&mut self, endpoint: EndpointIndex, connection: u32, keys: &MediaKeys) {
+        self.card.protect(endpoint, connection, keys);
     }
 
     fn poll(&mut self, now: Time) -> Option<Indication> {

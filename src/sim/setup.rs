@@ -1,7 +1,7 @@
 //! What a world starts from, and what goes wrong in it.
 
 use super::layout::Layout;
-use crate::proto::trunk::{FacilityKind, FacilityPlan};
+use crate::proto::trunk::{FacilityKind, FacilityPlan, Srtp};
 use std::time::Duration;
 
 const MS: Duration = Duration::from_millis(1);
@@ -20,6 +20,8 @@ pub struct Setup {
     pub frames: u32,
     /// Whether the restart is over, and all commands of the gateway to agents without an actor are answered with success.
     pub told: bool,
+    /// Whether descriptions of the card protect media.
+    pub srtp: Srtp,
     /// How a failed run is repeated.
     pub replay: String,
 }
@@ -29,7 +31,7 @@ impl Setup {
     pub fn new(layout: Layout, seed: u64) -> Setup {
         let t1 = |unit| FacilityPlan { kind: FacilityKind::T1, unit, common_channel: false };
         let replay = format!("TOLLGATE_SEED={seed} cargo test --test sim");
-        Setup { layout, seed, facilities: (1..=8).map(t1).collect(), frames: 256, told: true, replay }
+        Setup { layout, seed, facilities: (1..=8).map(t1).collect(), frames: 256, told: true, srtp: Srtp::Off, replay }
     }
 }
 

@@ -85,7 +85,7 @@ impl World {
         let cores = usize::from(plan.cores);
         let node = |core: u8| {
             let core = CoreId(core);
-            let (card, watch) = WatchedCard::new(card(&plan, core, rng.next()));
+            let (card, watch) = WatchedCard::new(card(&plan, core, rng.next()).with_srtp(setup.srtp));
             let counters = Arc::new(Counters::new());
             let boot = Boot {
                 core,

@@ -22,6 +22,7 @@ mod options;
 mod packages;
 mod parameters;
 mod persistent;
+mod protection;
 mod quarantine;
 mod requests;
 mod responses;

@@ -256,6 +256,7 @@ fn descriptions_and_options_must_agree() {
             ("", &["", "v=0", "c=ATM NSAP 47", "m=audio 40000 RTP/AVP 0"], 505),
             ("", &["", "v=0", "c=IN IP4 192.0.2.50", "m=video 40000 RTP/AVP 31"], 505),
             ("", &["", "v=0", "c=IN IP4 192.0.2.50", "m=audio 40000 RTP/SAVP 0"], 505),
+            ("", &["", "v=0", "c=IN IP4 192.0.2.50", "m=audio 40000 UDP/TLS/RTP/SAVP 0"], 505),
             ("nt:LOCAL", &SDP, 506),
             ("nt:IN", &["", "v=0", "c=LOCAL EPN ds/ds1-3/1", "m=audio 0 LOCAL 0"], 506),
             ("", &["", "v=0", "c=LOCAL EPN ds/ds1-99/1", "m=audio 0 LOCAL 0"], 505),

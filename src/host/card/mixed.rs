@@ -1,11 +1,13 @@
 //! The card of a core that has simulated spans and real ones: each order goes to the card it concerns.
 
 use super::pseudowires::Pseudowires;
+use crate::proto::base::srtp::{MasterKey, MediaKeys};
 use crate::proto::base::{EndpointIndex, Time};
 use crate::proto::package::EventId;
 use crate::proto::trunk::CircuitView;
 use crate::proto::trunk::{
     Answer, Card, CardFault, CardOrder, Facility, Hook, Indication, LineOrder, Measure, Media, MediaAddress, MediaReport, SimCard, Sounds,
+    Srtp,
 };
 
 /// Both kinds of card.
@@ -51,6 +53,19 @@ impl Card for Mixed {
             Some(true) => self.real.report(now, connection),
             _ => self.sim.report(now, connection),
         }
+    }
+
+    fn srtp(&self, endpoint: EndpointIndex) -> Srtp {
+        self.of(endpoint).srtp(endpoint)
+    }
+
+    /// One that is good for the real card.
+    fn draw_key(&mut self) -> Option<MasterKey> {
+        self.real.draw_key()
+    }
+
+    fn protect(&mut self, endpoint: EndpointIndex, connection: u32, keys: &MediaKeys) {
+        self.of_mut(endpoint).protect(endpoint, connection, keys);
     }
 
     fn start_signal(

@@ -23,7 +23,7 @@ use crate::proto::endpoint::Law;
 use crate::proto::plan::Plan;
 use crate::proto::trunk::simulated::PortPool;
 use crate::proto::trunk::topology::Span;
-use crate::proto::trunk::{Card, CheckTone, Facility, FacilityKind, SimCard, SimulatedPlan, SpanIndex, Topology};
+use crate::proto::trunk::{Card, CheckTone, Facility, FacilityKind, SimCard, SimulatedPlan, SpanIndex, Srtp, Topology};
 use crate::proto::voice;
 use anyhow::{Context, Result, anyhow};
 
@@ -148,6 +148,7 @@ fn sim_card(config: &Config, plan: &Plan, facilities: &[Facility], share: &Share
         seed: entropy::seed().context("no randomness from the kernel")?[1],
     });
     let cost = config.sim.open_cost;
+    let card = card.with_srtp(srtp(config.sim.srtp));
     Ok(if cost.is_zero() { card } else { card.with_work(Box::new(move || clock::spin(cost))) })
 }
 
@@ -183,7 +184,15 @@ fn pseudowires(config: &Config, plan: &Plan, facilities: &[Facility], share: &Sh
     let range = card.media_ports.first..=card.media_ports.last;
     let pool = PortPool::new(range, share.part, (plan.owners.len() + plan.gateways.len()) as u32);
     let ports = Ports::new(card.media_address, pool, share.connections, card.dscp).context("an event queue for RTP")?;
-    Pseudowires::new(carried, ports, share.connections, card.dscp, clock)
+    Ok(Pseudowires::new(carried, ports, share.connections, card.dscp, clock)?.with_srtp(srtp(card.srtp)))
+}
+
+fn srtp(configured: config::Srtp) -> Srtp {
+    match configured {
+        config::Srtp::Off => Srtp::Off,
+        config::Srtp::Accept => Srtp::Accept,
+        config::Srtp::Require => Srtp::Require,
+    }
 }
 
 /// The endpoint on each channel of a pseudowire. With signalling an E1 leaves its channel 16 out.

@@ -12,12 +12,13 @@ use crate::config::Wire;
 use crate::host::clock::{Clock, WallClock};
 use crate::host::entropy;
 use crate::host::transport::burst::{Burst, Received};
+use crate::proto::base::srtp::{MasterKey, MediaKeys};
 use crate::proto::base::{EndpointIndex, EndpointRange, Rng, Time};
 use crate::proto::circuit::{Digroup, DigroupSettings};
 use crate::proto::package::{EventId, PackageId, find_item};
 use crate::proto::trunk::{
     Answer, Card, CardFault, CardOrder, CircuitView, EventText, Facility, Hook, Indication, LineOrder, Measure, Media, MediaAddress,
-    MediaReport, Sounds,
+    MediaReport, Sounds, Srtp,
 };
 use crate::proto::voice::Ds0;
 use anyhow::{Context, Result, anyhow};
@@ -46,6 +47,7 @@ pub(super) struct Pseudowires {
     endpoints: Box<[Option<EndpointIndex>]>,
     halves: Halves,
     burst: Burst,
+    srtp: Srtp,
     rng: Rng,
     wall: WallClock,
     /// The turn it worked in last.
@@ -84,6 +86,7 @@ impl Pseudowires {
             ports,
             endpoints: (0..connections).map(|_| None).collect(),
             halves: Halves::new(connections),
+            srtp: Srtp::Off,
             rng: Rng::new(seed),
             // One octet more, so that what is too long is seen to be.
             burst: Burst::new(longest + 1),
@@ -92,6 +95,12 @@ impl Pseudowires {
             first: 0,
             queue: VecDeque::new(),
         })
+    }
+
+    /// The same card, which protects media.
+    #[must_use]
+    pub fn with_srtp(self, srtp: Srtp) -> Pseudowires {
+        Pseudowires { srtp, ..self }
     }
 
     /// Whether it has the span of `endpoint`.
@@ -241,6 +250,20 @@ impl Card for Pseudowires {
         match (endpoint, group) {
             (Some(endpoint), Some(group)) => group.digroup.report(endpoint, connection),
             _ => MediaReport::default(),
+        }
+    }
+
+    fn srtp(&self, _: EndpointIndex) -> Srtp {
+        self.srtp
+    }
+
+    fn draw_key(&mut self) -> Option<MasterKey> {
+        entropy::key().ok()
+    }
+
+    fn protect(&mut self, endpoint: EndpointIndex, connection: u32, keys: &MediaKeys) {
+        if let Some(media) = self.media(endpoint, connection) {
+            media.protect(connection, keys);
         }
     }
 

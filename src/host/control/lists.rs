@@ -516,5 +516,8 @@ fn connection_row(plan: &Plan, view: &ConnectionView) -> ConnectionRow {
         packets_lost: report.packets_lost,
         jitter_ms: report.jitter_ms,
         latency_ms: report.latency_ms,
+        protected: connection.local.protected,
+        replayed: report.replayed,
+        unauthentic: report.unauthentic,
     }
 }

@@ -1,7 +1,7 @@
 //! `trace`: what is received and sent, as it happens, to one operator at a time.
 //!
 //! The answer to the request is one line as always; behind it comes a line for each datagram that fits, until so many have passed, the
-//! time is over, or the operator goes away.
+//! time is over, or the operator goes away. Keys of media are stars in it.
 
 use super::Gateway;
 use super::names;
@@ -10,6 +10,7 @@ use crate::host::clock;
 use crate::host::tap::{Captured, Tapped};
 use crate::proto::base::Time;
 use crate::proto::codec::peek::{self, Peek};
+use crate::proto::codec::sdp::crypto;
 use crate::proto::plan::STREAM;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -197,7 +198,7 @@ impl Gateway {
             local,
             remote: captured.remote.to_string(),
             agent,
-            octets: captured.bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
+            octets: shown(&captured.bytes).iter().map(|byte| format!("{byte:02x}")).collect(),
         }
     }
 
@@ -205,6 +206,13 @@ impl Gateway {
         let line = serde_json::to_vec(line).ok()?;
         Timed::new(stream, self.clock, LINE_WITHIN).write_line(line).ok()
     }
+}
+
+/// A datagram as it is shown: without the keys in it.
+fn shown(datagram: &[u8]) -> Vec<u8> {
+    let mut shown = datagram.to_vec();
+    crypto::mask(&mut shown);
+    shown
 }
 
 /// Whether the operator has ended the connection. (More of a request is nothing.)

@@ -407,6 +407,12 @@ pub struct ConnectionRow {
     pub jitter_ms: u32,
     /// LA, in ms.
     pub latency_ms: u32,
+    /// Whether its media is protected (SRTP).
+    pub protected: bool,
+    /// Packets dropped because they came before.
+    pub replayed: u32,
+    /// Packets dropped because the far end did not make them as they came.
+    pub unauthentic: u32,
 }
 
 impl Row for ConnectionRow {

@@ -32,6 +32,8 @@ pub struct Plan {
     pub coding: &'static str,
     pub signal: Signal,
     pub period_ms: u8,
+    /// Whether media is to be protected.
+    pub srtp: bool,
     pub hold: Duration,
     pub digits: Option<Digits>,
     pub impairment: Impairment,
@@ -310,14 +312,14 @@ impl Pair {
     }
 
     fn offered(&mut self, now: Time, answer: &Answer, room: &mut Room<'_>) {
-        self.keep(0, answer);
+        self.keep(0, answer, room);
         self.enter(Stage::Answering);
         let parameters = format!("{}{}M: sendrecv\r\n\r\n{}", self.call(), options(room.plan), self.passed_on(0));
         self.send(now, room, 1, Verb::Crcx, &parameters);
     }
 
     fn answer_came(&mut self, now: Time, answer: &Answer, room: &mut Room<'_>) {
-        self.keep(1, answer);
+        self.keep(1, answer, room);
         self.enter(Stage::Accepting);
         let description = self.passed_on(1);
         let parameters = format!("{}I: {}\r\nM: sendrecv\r\n\r\n{description}", self.call(), self.ends[0].connection);
@@ -431,7 +433,11 @@ impl Pair {
         self.token + 2 * self.round + side as u32
     }
 
-    fn keep(&mut self, side: usize, answer: &Answer) {
+    fn keep(&mut self, side: usize, answer: &Answer, room: &Room<'_>) {
+        let is_protected = answer.description.as_deref().is_some_and(|description| description.contains(" RTP/SAVP "));
+        if room.plan.srtp && !is_protected {
+            self.wrong.get_or_insert(format!("{}: its media is not protected", self.ends[side].name));
+        }
         if let Some(end) = self.ends.get_mut(side) {
             end.connection = answer.connection.clone().unwrap_or_default();
             end.description = answer.description.clone().unwrap_or_default();

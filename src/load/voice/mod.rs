@@ -83,6 +83,9 @@ pub struct Args {
     /// With --voice: the shortest mean wait in the jitter buffers of the far ends, in ms.
     #[arg(long, value_name = "MS", default_value_t = 6, value_parser = clap::value_parser!(u64).range(1..=200))]
     pub trunk_jitter: u64,
+    /// With --voice: the gateways are to protect the media of calls (SRTP); a call whose descriptions do not say so is not well.
+    #[arg(long, requires = "voice")]
+    pub srtp: bool,
     /// With --voice: RTP packets lost on purpose between the gateways, in percent.
     #[arg(long, value_name = "PERCENT", default_value_t = 0.0)]
     pub rtp_loss: f64,
@@ -249,6 +252,7 @@ impl Stage {
             },
             signal,
             period_ms: args.period,
+            srtp: args.srtp,
             hold,
             digits: args.digits.as_ref().map(|_| digits),
             impairment: Impairment { loss: args.rtp_loss / 100.0, jitter: Duration::from_millis(args.rtp_jitter) },

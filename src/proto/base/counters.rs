@@ -205,6 +205,10 @@ counters! {
     TrunkFaults = "trunk_faults",
     /// Times a channel that signals was locked out: the far end stayed off-hook when its call was over (`cas.guard`).
     TrunkLockouts = "trunk_lockouts",
+    /// SRTP: packets of connections that have ended which were dropped because they had come before.
+    SrtpReplayed = "srtp_replayed",
+    /// SRTP: packets of connections that have ended which were dropped because their far ends had not made them as they came.
+    SrtpUnauthentic = "srtp_unauthentic",
     /// Reports that a command of ours could not be delivered; its next copy goes to another address, if there is one.
     UnreachableBelieved = "unreachable_believed",
     /// Reports that something could not be delivered which is no outstanding command of ours; ignored.

@@ -10,6 +10,7 @@ pub mod pace;
 pub mod queue;
 pub mod rng;
 pub mod slab;
+pub mod srtp;
 pub mod time;
 
 pub use counters::{Counter, Counters};

@@ -4,6 +4,7 @@ use super::continuity::Continuity;
 use super::pbx::Pbx;
 use super::trunk::{NO_CIRCUIT, PROTOCOL, Trunk};
 use super::{Fault, Order, Output, Outputs, Signalling, State, Times};
+use crate::proto::base::srtp::{MasterKey, MediaKeys};
 use crate::proto::base::{EndpointIndex, Time};
 use crate::proto::codec::mgcp::ParameterList;
 use crate::proto::package::parameters::{Digits, setup};
@@ -12,7 +13,7 @@ use crate::proto::timer::TimerWheel;
 use crate::proto::trunk::CircuitView;
 use crate::proto::trunk::{
     Answer, Card, CardFault, CardOrder, DigitKind, EventText, Facility, Hook, Indication, LineInput, LineOrder, Measure, Media,
-    MediaAddress, MediaReport, Seizer, Sounds, Trouble,
+    MediaAddress, MediaReport, Seizer, Sounds, Srtp, Trouble,
 };
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -284,6 +285,18 @@ impl Card for Lines {
 
     fn report(&self, now: Time, connection: u32) -> MediaReport {
         self.card.report(now, connection)
+    }
+
+    fn srtp(&self, endpoint: EndpointIndex) -> Srtp {
+        self.card.srtp(endpoint)
+    }
+
+    fn draw_key(&mut self) -> Option<MasterKey> {
+        self.card.draw_key()
+    }
+
+    fn protect(&mut self, endpoint: EndpointIndex, connection: u32, keys: &MediaKeys) {
+        self.card.protect(endpoint, connection, keys);
     }
 
     fn listen_for(&mut self, now: Time, endpoint: EndpointIndex, sounds: Sounds) {

@@ -3,6 +3,7 @@
 use super::announce::Announcement;
 use super::missed::Standing;
 use crate::proto::aggregate::Pattern;
+use crate::proto::base::srtp::Passed;
 use crate::proto::base::{AgentId, EndpointIndex, EndpointRange, FrameRef, TransactionId};
 use crate::proto::cac::share::{ToBank, ToHolder};
 use crate::proto::endpoint::{ConnectionId, Service};
@@ -92,6 +93,15 @@ pub enum Envelope {
         job: JobId,
         /// Why; [`NOTHING_FREE`](crate::proto::mgcp::NOTHING_FREE) when another core may be asked.
         refused: Refused,
+    },
+    /// Before [`Envelope::Made`] of a connection that is protected: by this.
+    Key {
+        /// Its endpoint.
+        endpoint: EndpointIndex,
+        /// It.
+        connection: ConnectionId,
+        /// What it sends is protected so.
+        local: Passed,
     },
     /// A try or the second half of a pair is done.
     Made {

@@ -8,6 +8,7 @@ use super::jobs::{Job, Owner, Wait};
 use super::outside::{Frames, Outside, Turn};
 use super::receive::{Received, text};
 use super::respond::Final;
+use crate::proto::base::srtp::Passed;
 use crate::proto::base::{CoreId, Counter, EndpointIndex, EndpointRange, HexId, Time};
 use crate::proto::cac::Charge;
 use crate::proto::codec::mgcp::{Code, Command, Verb};
@@ -326,9 +327,22 @@ impl Core {
                 if plan.is_whole() {
                     self.note_addressed(turn, job.received, created.endpoint);
                 }
-                self.must_tell(turn, core, Envelope::Made { job: coordinator, created });
+                self.tell_made(turn, core, coordinator, created);
             }
         }
+    }
+
+    /// Tells the coordinator of a command that a connection was made here for it, with its key if it is protected.
+    fn tell_made<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, core: CoreId, job: JobId, created: Created) {
+        let Created { endpoint, connection, local } = created;
+        if local.protected
+            && let Some((slot, _)) = self.calls.endpoints.find(endpoint, connection)
+            && let Some(local) = self.calls.endpoints.secrets.get(slot).and_then(|keys| keys.local.as_ref())
+        {
+            let local = Passed::from(local);
+            self.must_tell(turn, core, Envelope::Key { endpoint, connection, local });
+        }
+        self.must_tell(turn, core, Envelope::Made { job, created });
     }
 
     /// The end of a command that waited and has left the table.
@@ -539,7 +553,7 @@ impl Core {
                     let domain = mgcp::domain_of(&self.plan, &command.endpoint)?;
                     self.note_success(received, endpoint, domain);
                 }
-                self.must_tell(turn, core, Envelope::Made { job, created });
+                self.tell_made(turn, core, job, created);
             }
             Begun::Opening(slot) => {
                 let deadline = turn.now + self.settings.timers.transaction_limit;

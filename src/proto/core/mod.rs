@@ -440,7 +440,11 @@ impl Core {
             Envelope::Applied { job } => self.handle_applied(turn, job),
             Envelope::Try { job, message } => self.handle_try(turn, from, job, message),
             Envelope::TryFailed { job, refused } => self.handle_try_failed(turn, job, refused),
-            Envelope::Made { job, created } => self.handle_made(turn, job, created),
+            Envelope::Key { endpoint, connection, local } => self.calls.endpoints.secrets.take_in(endpoint, connection, local.arrive()),
+            Envelope::Made { job, created } => {
+                self.handle_made(turn, job, created);
+                self.calls.endpoints.secrets.let_out(created.endpoint, created.connection);
+            }
             Envelope::Pair { job, message } => self.handle_pair(turn, from, job, message),
             Envelope::Join { job, endpoint, connection, other, at } => {
                 self.handle_join(turn, (from, job), endpoint, connection, (other, at));

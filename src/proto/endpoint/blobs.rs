@@ -3,6 +3,8 @@
 //! Room can be kept for what a command will need when it is applied: in full ([`Blobs::reserve`]), or beside what the strings it replaces
 //! have now ([`Blobs::hold`]): then what those lose meanwhile is kept as well, so that replacing needs no more room than there was.
 
+use zeroize::Zeroize as _;
+
 const BLOCK: usize = 240;
 const END: u32 = u32::MAX;
 /// Bytes that come into the cache together.
@@ -13,11 +15,19 @@ const LINE: usize = 64;
 pub struct Blob {
     first: u32,
     length: u16,
+    /// It is overwritten when it is given back.
+    secret: bool,
 }
 
 impl Blob {
     /// No string.
-    pub const NONE: Blob = Blob { first: END, length: 0 };
+    pub const NONE: Blob = Blob { first: END, length: 0, secret: false };
+
+    /// The same string, which is overwritten when it is given back if it is `secret`.
+    #[must_use]
+    pub fn keep_secret(self, secret: bool) -> Blob {
+        Blob { secret, ..self }
+    }
 
     /// Whether there is none.
     pub fn is_none(self) -> bool {
@@ -174,7 +184,7 @@ impl Blobs {
             *self.next.get_mut(block as usize)? = first;
             first = block;
         }
-        Some(Blob { first, length: text.len() as u16 })
+        Some(Blob { first, length: text.len() as u16, secret: false })
     }
 
     /// The pieces of `blob` in order.
@@ -209,8 +219,12 @@ impl Blobs {
 
     /// Gives the room of `blob` back and makes it none.
     pub fn free(&mut self, blob: &mut Blob) {
-        let mut block = std::mem::take(blob).first;
+        let Blob { first: mut block, secret, .. } = std::mem::take(blob);
         while let Some(next) = self.next.get_mut(block as usize) {
+            let at = block as usize * BLOCK;
+            if let Some(bytes) = self.bytes.get_mut(at..at + BLOCK).filter(|_| secret) {
+                bytes.zeroize();
+            }
             let following = std::mem::replace(next, self.free);
             self.free = block;
             self.used -= 1;

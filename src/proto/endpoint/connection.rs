@@ -40,6 +40,8 @@ pub struct LocalMedia {
     pub period_ms: u16,
     /// Whether telephone events (RFC 4733) may be received, as type [`TELEPHONE_EVENTS`].
     pub events: bool,
+    /// Whether it is protected (RTP/SAVP): its keys are among the [`Secrets`](super::Secrets).
+    pub protected: bool,
     /// Session version of the `o=` line; grows with every change (G-SDP-02).
     pub version: u32,
 }
@@ -47,7 +49,7 @@ pub struct LocalMedia {
 impl Default for LocalMedia {
     fn default() -> LocalMedia {
         let (address, encodings) = (IpAddr::V4(Ipv4Addr::UNSPECIFIED), Encodings::default());
-        LocalMedia { address, port: 0, encodings, period_ms: 20, events: false, version: 1 }
+        LocalMedia { address, port: 0, encodings, period_ms: 20, events: false, protected: false, version: 1 }
     }
 }
 
@@ -144,6 +146,11 @@ impl Connections {
             count: 0,
             ids: Ids { next: seed as u32, mask: (seed >> 32) as u32 },
         }
+    }
+
+    /// The most there can be.
+    pub fn limit(&self) -> u32 {
+        self.limit as u32
     }
 
     /// Connections up now.

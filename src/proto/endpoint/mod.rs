@@ -10,6 +10,7 @@ pub mod encoding;
 pub mod entity;
 mod idle;
 pub mod options;
+mod secrets;
 
 pub use blobs::{Blob, Blobs};
 pub use connection::{
@@ -18,6 +19,7 @@ pub use connection::{
 pub use encoding::{Encoding, Encodings, negotiate};
 pub use entity::{Entities, EntityId};
 pub use options::{Gain, Network, Options};
+pub use secrets::Secrets;
 
 use crate::proto::base::{AgentId, EndpointIndex, EndpointRange, Time};
 use idle::IdleSet;
@@ -218,6 +220,8 @@ pub struct Endpoints {
     pub blobs: Blobs,
     /// Notified entities in use.
     pub entities: Entities,
+    /// Keys of connections, where there is a card that protects their media.
+    pub secrets: Secrets,
 }
 
 impl Endpoints {
@@ -249,6 +253,7 @@ impl Endpoints {
             connections: Connections::new(limits.connections, seed),
             blobs: Blobs::new(limits.blob_blocks),
             entities: Entities::new(limits.entities),
+            secrets: Secrets::default(),
         }
     }
 
@@ -315,6 +320,7 @@ impl Endpoints {
     pub fn disconnect(&mut self, slot: ConnectionSlot) -> Option<Connection> {
         let mut connection = self.connections.remove(slot)?;
         self.blobs.free(&mut connection.remote_text);
+        self.secrets.clear(slot);
         if let Some(place) = self.place(connection.endpoint)
             && let Some(state) = self.list.get_mut(place)
         {

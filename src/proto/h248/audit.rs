@@ -131,7 +131,7 @@ impl Gateway {
         let Termination::Ephemeral(slot) = target else { return };
         let Some(connection) = self.calls.endpoints.connections.get(slot) else { return };
         if row.has_local {
-            self.write_local(w, connection);
+            self.write_local(w, slot, connection);
         }
         if row.has_remote {
             self.write_remote(w, connection);

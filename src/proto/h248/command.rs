@@ -12,8 +12,10 @@ use super::transaction::Scope;
 use super::{Gateway, TERMINATIONS_PER_CONTEXT};
 use crate::proto::base::{Counter, EndpointIndex, HexId, Time};
 use crate::proto::codec::h248::{Audit, Command, Descriptor, Media, NAME_MAX, ServiceState, TerminationId, Token, Verb, Writer};
+use crate::proto::codec::sdp::crypto;
 use crate::proto::endpoint::{Connection, ConnectionSlot, LocalMedia, NO_CONNECTION, Remote};
 use crate::proto::mgcp::create::{Half, media as ordered};
+use crate::proto::mgcp::{Refused, secure};
 use crate::proto::trunk::{Answer, MediaAddress, MediaReport};
 
 /// The descriptors of a command that is not an audit.
@@ -160,11 +162,12 @@ impl Gateway {
         let local = LocalMedia { encodings: self.calls.settings.encodings.iter().take(1).collect(), ..LocalMedia::default() };
         let call = HexId::from_u64(scope.id.into(), 8);
         let mut connection = Connection { endpoint, id, call, local, created: now, pending: true, ..Connection::default() };
-        let plan = self.plan_media_for(Termination::Ephemeral(0), &Row::default(), Some(&connection), given.media.as_ref())?;
+        let row = Row { carrier: endpoint, ..Row::default() };
+        let plan = self.plan_media_for(Termination::Ephemeral(0), &row, Some(&connection), given.media.as_ref())?;
         self.check_wanted(Termination::Ephemeral(NO_CONNECTION), &given.wanted, plan.remote_length())?;
         fill(&mut connection, &plan);
-        if let Side::Chosen(ChosenRemote { text, .. }) = plan.remote {
-            connection.remote_text = self.calls.endpoints.blobs.store(text).ok_or(NO_RESOURCES)?;
+        if let Side::Chosen(ChosenRemote { text, line, .. }) = plan.remote {
+            connection.remote_text = self.calls.endpoints.blobs.store(text).ok_or(NO_RESOURCES)?.keep_secret(line.is_some());
         }
         let mut text = connection.remote_text;
         let Some(slot) = self.calls.endpoints.connect(connection).or_else(|| self.calls.endpoints.connections.insert(connection)) else {
@@ -178,10 +181,15 @@ impl Gateway {
         }
         self.tables.join(now, scope.id, termination);
         let shown = self.apply_row(termination, &plan);
+        if self.prepare_keys(slot, &plan).is_err() {
+            self.remove(now, termination);
+            return Err(NO_RESOURCES);
+        }
         let answer = self.calls.card.open(now, endpoint, slot, &ordered(&connection, Half::Whole));
         match answer {
             Answer::Now(address) => {
                 self.media_ready(now, slot, address);
+                self.commit_keys(slot);
                 self.ask(now, termination, &given.wanted);
                 self.counters.add(Counter::H248Adds);
                 self.write_done(now, w, command.verb, termination, shown, given.audit);
@@ -249,13 +257,22 @@ impl Gateway {
         let mut after = before;
         fill(&mut after, plan);
         match plan.remote {
-            Side::Chosen(ChosenRemote { text, .. }) => {
-                after.remote_text = self.calls.endpoints.blobs.store(text).ok_or(NO_RESOURCES)?;
+            Side::Chosen(ChosenRemote { text, line, .. }) => {
+                after.remote_text = self.calls.endpoints.blobs.store(text).ok_or(NO_RESOURCES)?.keep_secret(line.is_some());
             }
             Side::Freed => after.remote_text = Default::default(),
             Side::Absent => {}
         }
-        if after.local != before.local {
+        let rekeyed = match self.prepare_keys(slot, plan) {
+            Ok(rekeyed) => rekeyed,
+            Err(_) => {
+                if after.remote_text != before.remote_text {
+                    self.calls.endpoints.blobs.free(&mut after.remote_text);
+                }
+                return Err(NO_RESOURCES);
+            }
+        };
+        if rekeyed || after.local != before.local {
             after.local.version = before.local.version.wrapping_add(1);
         }
         let Some(place) = self.calls.endpoints.connections.get_mut(slot) else { return Err(TERMINATION_UNKNOWN) };
@@ -282,6 +299,7 @@ impl Gateway {
             // One of many is not waited for: where it receives stays the same.
             Answer::Now(_) | Answer::Later => {
                 self.forget_text(slot, &before);
+                self.commit_keys(slot);
                 self.ask(now, termination, &given.wanted);
                 self.write_done(now, w, command.verb, termination, shown, given.audit);
                 Ok(None)
@@ -299,6 +317,7 @@ impl Gateway {
 
     /// What a modification changed is as before.
     pub(super) fn restore(&mut self, slot: ConnectionSlot, before: Connection, row: Row) {
+        self.calls.endpoints.secrets.forget_next(slot);
         let Some(connection) = self.calls.endpoints.connections.get_mut(slot) else { return };
         let mut text = connection.remote_text;
         let (endpoint, call) = (connection.endpoint, connection.call);
@@ -308,6 +327,23 @@ impl Gateway {
         }
         if let Some(place) = self.tables.row_mut(Termination::Ephemeral(slot)) {
             *place = Row { context: place.context, since: place.since, watch: place.watch, ..row };
+        }
+    }
+
+    /// Puts down the keys that a command has chosen; whether the description of Local changes by them.
+    fn prepare_keys(&mut self, slot: ConnectionSlot, plan: &MediaPlan<'_>) -> Result<bool, Refused> {
+        let line = match plan.remote {
+            Side::Chosen(ChosenRemote { line, .. }) => line,
+            Side::Freed | Side::Absent => None,
+        };
+        let given = plan.local_line.and_then(crypto::read);
+        secure::prepare_with(&mut self.calls, slot, plan.protection, line.and_then(crypto::read), given)
+    }
+
+    /// The card agreed to a command: the keys it has chosen hold.
+    pub(super) fn commit_keys(&mut self, slot: ConnectionSlot) {
+        if let Some(carrier) = self.tables.row(Termination::Ephemeral(slot)).map(|row| row.carrier) {
+            secure::commit(&mut self.calls, slot, carrier);
         }
     }
 
@@ -406,7 +442,7 @@ impl Gateway {
                 let carrier = self.tables.row(target).map(|row| row.carrier);
                 self.tables.end_ephemeral(slot);
                 self.calls.endpoints.disconnect(slot);
-                carrier.map_or(MediaReport::default(), |carrier| self.calls.card.close(now, carrier, slot))
+                carrier.map_or(MediaReport::default(), |carrier| self.calls.close_media(now, carrier, slot))
             }
             _ => {
                 if let Termination::Physical(endpoint) = target {
@@ -453,8 +489,9 @@ impl Gateway {
         connection: Option<&Connection>,
         media: Option<&Media<'a>>,
     ) -> Result<MediaPlan<'a>, Failure> {
-        let before = Before { termination, row, connection, internal: &self.calls.settings.encodings, root: self.root };
-        media.map_or(Ok(MediaPlan::default()), |media| media::read(media, &before))
+        let srtp = self.calls.card.srtp(row.carrier);
+        let before = Before { termination, row, connection, internal: &self.calls.settings.encodings, root: self.root, srtp };
+        media.map_or_else(|| Ok(media::unasked(&before)), |media| media::read(media, &before))
     }
 
     /// Applies what concerns no card order.
@@ -530,7 +567,7 @@ impl Gateway {
             w.begin_number(Token::Stream, stream.into());
         }
         if shown.local {
-            self.write_local(w, connection);
+            self.write_local(w, slot, connection);
         }
         if shown.remote {
             self.write_remote(w, connection);
@@ -541,10 +578,16 @@ impl Gateway {
         w.end();
     }
 
-    pub(super) fn write_local(&self, w: &mut Writer<'_>, connection: &Connection) {
+    pub(super) fn write_local(&self, w: &mut Writer<'_>, slot: ConnectionSlot, connection: &Connection) {
+        let keys = self.calls.endpoints.secrets.get(slot).filter(|_| connection.local.protected);
+        let crypto = keys.and_then(|keys| keys.local.as_ref());
         w.octets_with(Token::Local, |room| {
             // Reserved and nothing possible: an empty Local, and no error (LC-05).
-            if connection.local.encodings.is_empty() { Some(0) } else { description::write(room, connection.id.0, &connection.local) }
+            if connection.local.encodings.is_empty() {
+                Some(0)
+            } else {
+                description::write(room, connection.id.0, &connection.local, crypto)
+            }
         });
     }
 
@@ -573,6 +616,7 @@ fn fill(connection: &mut Connection, plan: &MediaPlan<'_>) {
         }
         Side::Freed | Side::Absent => {}
     }
+    connection.local.protected = plan.protection.holds(connection.local.protected);
     match plan.remote {
         Side::Chosen(ChosenRemote { remote, .. }) => connection.remote = remote,
         Side::Freed => connection.remote = Remote::Unknown,

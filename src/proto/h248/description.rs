@@ -2,6 +2,8 @@
 //! (RFC 3525 7.1.8; LR-03 to LR-07).
 
 use super::error::{DESCRIPTION, Failure, MEDIA_TYPE};
+use crate::proto::base::srtp::Crypto;
+use crate::proto::codec::sdp::crypto;
 use crate::proto::endpoint::{Encoding, Encodings, LocalMedia};
 use std::io::Write as _;
 use std::net::IpAddr;
@@ -11,7 +13,7 @@ const FORMATS: usize = 16;
 
 /// One description of a controller: an alternative.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Offer {
+pub struct Offer<'a> {
     /// The address; none for `$` or when it is missing.
     pub address: Option<IpAddr>,
     /// The port; none for `$`.
@@ -24,11 +26,15 @@ pub struct Offer {
     pub any: bool,
     /// `a=ptime`.
     pub period_ms: Option<u16>,
+    /// Whether it is protected (RTP/SAVP); none for `$`.
+    pub protected: Option<bool>,
+    /// The first `a=crypto` that can be used, its key given or left open: what stands behind the colon.
+    pub line: Option<&'a [u8]>,
 }
 
-impl Offer {
+impl<'a> Offer<'a> {
     /// Reads one description.
-    pub fn read(text: &[u8]) -> Result<Offer, Failure> {
+    pub fn read(text: &'a [u8]) -> Result<Offer<'a>, Failure> {
         let mut offer = Offer::default();
         let mut types = [None; FORMATS];
         let mut media = 0;
@@ -55,9 +61,15 @@ impl Offer {
     fn media(&mut self, value: &[u8], types: &mut [Option<(u8, Option<Encoding>)>; FORMATS]) -> Result<(), Failure> {
         let mut words = value.split(|byte| *byte == b' ').filter(|word| !word.is_empty());
         let (Some(kind), Some(port), Some(transport)) = (words.next(), words.next(), words.next()) else { return Err(DESCRIPTION) };
-        if !(kind == b"$" || kind.eq_ignore_ascii_case(b"audio")) || !(transport == b"$" || transport.eq_ignore_ascii_case(b"RTP/AVP")) {
+        if !(kind == b"$" || kind.eq_ignore_ascii_case(b"audio")) {
             return Err(MEDIA_TYPE);
         }
+        self.protected = match transport {
+            b"$" => None,
+            _ if transport.eq_ignore_ascii_case(b"RTP/AVP") => Some(false),
+            _ if transport.eq_ignore_ascii_case(b"RTP/SAVP") => Some(true),
+            _ => return Err(MEDIA_TYPE),
+        };
         let port = port.split(|byte| *byte == b'/').next().unwrap_or_default();
         self.port = if port == b"$" { None } else { Some(number(port).ok_or(DESCRIPTION)?) };
         let mut places = types.iter_mut();
@@ -77,9 +89,11 @@ impl Offer {
     }
 
     /// `ptime:20`, `rtpmap:96 G726-32/8000`; everything else is passed over.
-    fn attribute(&mut self, value: &[u8], types: &mut [Option<(u8, Option<Encoding>)>; FORMATS]) {
+    fn attribute(&mut self, value: &'a [u8], types: &mut [Option<(u8, Option<Encoding>)>; FORMATS]) {
         if let Some(period) = value.strip_prefix(b"ptime:") {
             self.period_ms = number(period.trim_ascii());
+        } else if let Some(line) = value.strip_prefix(b"crypto:") {
+            self.line = self.line.or(Some(line).filter(|line| crypto::read_open(line).is_some()));
         } else if let Some(map) = value.strip_prefix(b"rtpmap:") {
             let mut words = map.split(|byte| matches!(byte, b' ' | b'/')).filter(|word| !word.is_empty());
             let (Some(payload), Some(name)) = (words.next().and_then(number), words.next()) else { return };
@@ -111,22 +125,22 @@ fn connection(value: &[u8]) -> Result<Option<IpAddr>, Failure> {
 
 /// Octets that [`write`] writes of so many encodings, at most.
 pub const fn longest(encodings: usize) -> usize {
-    190 + 38 * encodings
+    190 + 38 * encodings + 96
 }
 
 /// Its lines, at most.
 pub const fn most_lines(encodings: usize) -> usize {
-    7 + encodings
+    8 + encodings
 }
 
 /// Writes our description of `local` (LR-03): its length, or `None` when it does not fit.
-pub fn write(room: &mut [u8], session: u32, local: &LocalMedia) -> Option<usize> {
+pub fn write(room: &mut [u8], session: u32, local: &LocalMedia, crypto: Option<&Crypto>) -> Option<usize> {
     let whole = room.len();
     let mut rest = &mut room[..];
     let LocalMedia { address, port, encodings, period_ms, version, .. } = local;
     let family = if address.is_ipv4() { "IP4" } else { "IP6" };
     write!(rest, "v=0\r\no=- {session} {version} IN {family} {address}\r\ns=-\r\nc=IN {family} {address}\r\nt=0 0\r\n").ok()?;
-    write!(rest, "m=audio {port} RTP/AVP").ok()?;
+    write!(rest, "m=audio {port} {}", if crypto.is_some() { "RTP/SAVP" } else { "RTP/AVP" }).ok()?;
     for encoding in encodings.iter() {
         write!(rest, " {}", encoding.payload_type()).ok()?;
     }
@@ -134,6 +148,10 @@ pub fn write(room: &mut [u8], session: u32, local: &LocalMedia) -> Option<usize>
     for encoding in encodings.iter().filter(|encoding| encoding.facts().payload_type.is_none()) {
         let facts = encoding.facts();
         write!(rest, "a=rtpmap:{} {}/{}\r\n", encoding.payload_type(), facts.name, facts.clock).ok()?;
+    }
+    if let Some(Crypto { tag, suite, key, .. }) = crypto {
+        let inline = crypto::inline(key);
+        write!(rest, "a=crypto:{tag} {} inline:{}\r\n", suite.name(), std::str::from_utf8(&inline[..]).ok()?).ok()?;
     }
     Some(whole - rest.len())
 }
@@ -184,12 +202,12 @@ mod tests {
         let encodings: Encodings = [&b"PCMA"[..], b"G726-32"].into_iter().filter_map(Encoding::by_name).collect();
         let local = LocalMedia { address: [192, 0, 2, 10].into(), port: 16_384, encodings, version: 3, ..LocalMedia::default() };
         let mut room = [0; 400];
-        let length = write(&mut room, 7, &local).unwrap();
+        let length = write(&mut room, 7, &local, None).unwrap();
         let text = &room[..length];
         assert!(text.starts_with(b"v=0\r\no=- 7 3 IN IP4 192.0.2.10\r\ns=-\r\nc=IN IP4 192.0.2.10\r\nt=0 0\r\nm=audio 16384 RTP/AVP 8 "));
         assert!(crate::proto::codec::sdp::Session::parse(text).is_ok());
         let read = Offer::read(text).unwrap();
         assert_eq!((read.address, read.port, read.encodings), (Some(local.address), Some(16_384), encodings));
-        assert_eq!(write(&mut room[..100], 7, &local), None);
+        assert_eq!(write(&mut room[..100], 7, &local, None), None);
     }
 }

@@ -8,7 +8,10 @@ use crate::proto::codec::h248::{
     Fault, LocalControl, LocalParameter, Media, MediaPart, Octets, Property, Refusal, ServiceState, StreamMode, StreamPart,
     TerminationState, TerminationStateParameter, Value,
 };
+use crate::proto::codec::sdp::crypto;
 use crate::proto::endpoint::{Connection, Encoding, Encodings, Remote};
+use crate::proto::mgcp::secure::Protection;
+use crate::proto::trunk::Srtp;
 
 /// The new LocalControl, with defaults for what it does not name (LC-07, PRP-08).
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -44,6 +47,8 @@ pub struct ChosenLocal {
 pub struct ChosenRemote<'a> {
     pub remote: Remote,
     pub text: &'a [u8],
+    /// What protects it: the value of its `a=crypto` line.
+    pub line: Option<&'a [u8]>,
     /// More was given than this.
     pub surplus: bool,
 }
@@ -71,6 +76,10 @@ pub struct MediaPlan<'a> {
     /// Local is in the command, so the reply says what was chosen of it (PAR-02).
     pub local_given: bool,
     pub remote: Side<ChosenRemote<'a>>,
+    /// What is to protect it.
+    pub protection: Protection,
+    /// The line of Local about that, when it has one; its key may be left open.
+    pub local_line: Option<&'a [u8]>,
 }
 
 impl MediaPlan<'_> {
@@ -96,6 +105,8 @@ pub struct Before<'b> {
     /// What the gateway offers.
     pub internal: &'b Encodings,
     pub root: RootTimes,
+    /// What its card protects.
+    pub srtp: Srtp,
 }
 
 impl From<Refusal> for Failure {
@@ -266,14 +277,23 @@ fn choose<'a>(plan: &mut MediaPlan<'a>, before: &Before<'_>, local: Option<Octet
         plan.remote = Side::Freed;
         let had = before.connection.filter(|_| before.row.has_local && local.is_none()).map(|connection| connection.local.encodings);
         let usable = had.unwrap_or(*before.internal);
-        let mut fitting = None;
+        let (mut fitting, mut mismatch) = (None, false);
         let mut given = 0;
         for text in octets.descriptions() {
             let offer = Offer::read(text)?;
             given += 1;
             let (Some(address), Some(port)) = (offer.address, offer.port) else { return Err(REMOTE_OPEN) };
-            if fitting.is_none() && (!offer.common(&usable).is_empty()) {
-                fitting = Some((offer, ChosenRemote { remote: Remote::Rtp(address, port), text, surplus: false }));
+            // In Remote nothing is left open, the key neither.
+            let line = offer.line.filter(|line| offer.protected == Some(true) && crypto::read(line).is_some());
+            let is_protected = offer.protected == Some(true);
+            let fits = match before.srtp {
+                Srtp::Off => !is_protected,
+                Srtp::Accept => line.is_some() == is_protected,
+                Srtp::Require => line.is_some(),
+            };
+            mismatch |= !fits;
+            if fitting.is_none() && fits && !offer.common(&usable).is_empty() {
+                fitting = Some((offer, ChosenRemote { remote: Remote::Rtp(address, port), text, line, surplus: false }));
             }
         }
         match fitting {
@@ -281,15 +301,75 @@ fn choose<'a>(plan: &mut MediaPlan<'a>, before: &Before<'_>, local: Option<Octet
                 let known = offer.encodings.iter().count();
                 chosen.surplus = given > 1 || usize::from(offer.formats) > known.max(1);
                 plan.remote = Side::Chosen(chosen);
+                plan.protection = match chosen.line.and_then(crypto::read) {
+                    Some(line) => Protection::Agreed(line.tag, line.suite),
+                    None => Protection::None,
+                };
                 choose_local(plan, before, local, Some(&offer), (reserve_value, reserve_group))?;
                 return Ok(());
             }
+            None if mismatch => return Err(PROTECTION),
             None if given > 0 && !reserve_value && !reserve_group => return Err(NO_RESOURCES),
             None => {}
         }
     }
+    if remote.is_some() || !has_remote(before) {
+        // There is no far end: what is protected is offered.
+        let offers = before.srtp == Srtp::Require || remote.is_some() && is_protected(before);
+        plan.protection = if offers { Protection::Offered(None) } else { Protection::Kept };
+    }
     choose_local(plan, before, local, None, (reserve_value, reserve_group))
 }
+
+/// What is done without a Media descriptor: what is new is protected all the same where that is required.
+pub fn unasked<'a>(before: &Before<'_>) -> MediaPlan<'a> {
+    let offers = before.srtp == Srtp::Require && before.connection.is_some() && !has_remote(before);
+    MediaPlan { protection: if offers { Protection::Offered(None) } else { Protection::Kept }, ..MediaPlan::default() }
+}
+
+/// Whether the far end of the connection is known.
+fn has_remote(before: &Before<'_>) -> bool {
+    before.connection.is_some_and(|connection| connection.remote != Remote::Unknown)
+}
+
+/// Whether the connection is protected now.
+fn is_protected(before: &Before<'_>) -> bool {
+    before.connection.is_some_and(|connection| connection.local.protected)
+}
+
+/// Takes what a chosen alternative of Local says of protection.
+fn protect<'a>(plan: &mut MediaPlan<'a>, before: &Before<'_>, offer: &Offer<'a>) {
+    let has_remote = match plan.remote {
+        Side::Chosen(_) => true,
+        Side::Freed => false,
+        Side::Absent => has_remote(before),
+    };
+    plan.local_line = offer.line.filter(|_| offer.protected == Some(true));
+    if !has_remote {
+        plan.protection = match offer.protected {
+            Some(true) => Protection::Offered(plan.local_line.and_then(crypto::read_open).map(|line| (line.tag, line.suite))),
+            Some(false) => Protection::None,
+            None => plan.protection,
+        };
+    }
+}
+
+/// Whether what an alternative of Local says of protection can be had: as the far end has it, or as the card does.
+fn can_protect(plan: &MediaPlan<'_>, before: &Before<'_>, offer: &Offer<'_>) -> bool {
+    let wanted = match (plan.protection, before.connection) {
+        (Protection::Agreed(..), _) => Some(true),
+        (Protection::None, _) => Some(false),
+        (Protection::Kept, Some(connection)) if connection.remote != Remote::Unknown => Some(connection.local.protected),
+        _ => match before.srtp {
+            Srtp::Off => Some(false),
+            Srtp::Accept => None,
+            Srtp::Require => Some(true),
+        },
+    };
+    offer.protected.is_none() || wanted.is_none() || offer.protected == wanted
+}
+
+const PROTECTION: Failure = Failure { code: 515, text: "protection of media (RTP/AVP, RTP/SAVP, a=crypto) is not possible as given" };
 
 const REMOTE_OPEN: Failure = Failure { code: 441, text: "Remote has no address or no port" };
 
@@ -297,7 +377,7 @@ fn choose_local<'a>(
     plan: &mut MediaPlan<'a>,
     before: &Before<'_>,
     local: Option<Octets<'a>>,
-    remote: Option<&Offer>,
+    remote: Option<&Offer<'_>>,
     (reserve_value, reserve_group): (bool, bool),
 ) -> Result<(), Failure> {
     let Some(octets) = local else {
@@ -312,10 +392,14 @@ fn choose_local<'a>(
     (plan.local, plan.local_given) = (Side::Freed, true);
     let mut all = Encodings::default();
     let mut period_ms = None;
-    let mut given = 0;
+    let (mut given, mut mismatch) = (0, false);
     for text in octets.descriptions() {
         let offer = Offer::read(text)?;
         given += 1;
+        if !can_protect(plan, before, &offer) {
+            mismatch = true;
+            continue;
+        }
         let mut list = offer.common(before.internal);
         if let Some(remote) = remote.filter(|_| !reserve_value) {
             let both: Encodings = list.iter().filter(|e| remote.common(&list).contains(*e)).collect();
@@ -324,11 +408,17 @@ fn choose_local<'a>(
         if list.is_empty() || (!all.is_empty() && !reserve_group) {
             continue;
         }
+        if all.is_empty() {
+            protect(plan, before, &offer);
+        }
         period_ms = period_ms.or(offer.period_ms);
         one_or_all(&list, reserve_value).iter().for_each(|encoding| all.push(encoding));
     }
     if given == 0 {
         return Ok(());
+    }
+    if all.is_empty() && mismatch {
+        return Err(PROTECTION);
     }
     if all.is_empty() && !reserve_value && !reserve_group {
         return Err(NO_RESOURCES);

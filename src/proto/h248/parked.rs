@@ -178,6 +178,7 @@ impl Gateway {
         let failure = match result {
             Ok(address) => {
                 self.media_ready(now, waiting.slot, address);
+                self.commit_keys(waiting.slot);
                 if let Undo::Modify(before, _) = waiting.undo {
                     self.forget_text(waiting.slot, &before);
                 }

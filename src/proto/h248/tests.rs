@@ -8,6 +8,7 @@ mod commands;
 mod digits;
 mod events;
 mod overload;
+mod protected;
 mod registration;
 mod signals;
 mod slow;
@@ -19,7 +20,7 @@ use crate::proto::codec::h248::{Shape, binary as binary_codec};
 use crate::proto::endpoint::{Law, Service};
 use crate::proto::package::ChannelKind;
 use crate::proto::plan::{AgentSettings, GatewayPlan, Limits, MessageEncoding, Plan, Settings, SpanPlan};
-use crate::proto::trunk::{CardOrder, Facility, FacilityKind, FacilityPlan, SimCard, SimulatedPlan, SpanIndex, Topology};
+use crate::proto::trunk::{CardOrder, Facility, FacilityKind, FacilityPlan, SimCard, SimulatedPlan, SpanIndex, Srtp, Topology};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -104,7 +105,19 @@ impl Bench {
         bench
     }
 
+    /// Registered with its only controller, with a card that protects media so.
+    pub fn protecting(srtp: Srtp) -> Bench {
+        let mut bench = Bench::with_card(plan(1), |card| card.with_srtp(srtp));
+        bench.run(3 * S);
+        bench.accept(controller(1));
+        bench
+    }
+
     fn with(plan: Plan) -> Bench {
+        Bench::with_card(plan, |card| card)
+    }
+
+    fn with_card(plan: Plan, change: impl FnOnce(SimCard) -> SimCard) -> Bench {
         let encoding = plan.gateways[0].encoding;
         let plan = Arc::new(plan);
         let settings = Arc::new(Settings::new(vec![AgentSettings::at("ca", ([192, 0, 2, 99], 2727).into())]));
@@ -121,7 +134,7 @@ impl Bench {
         });
         let now = Time::from_millis(1);
         let counters = Arc::new(Counters::new());
-        let boot = Boot { index: 0, plan, settings, counters, card: Box::new(card), rng: Rng::new(7), now };
+        let boot = Boot { index: 0, plan, settings, counters, card: Box::new(change(card)), rng: Rng::new(7), now };
         Bench { gateway: Gateway::new(boot).unwrap(), now, sent: Vec::new(), next: 1, encoding }
     }
 

@@ -5,6 +5,7 @@ use super::describe::{self, Described};
 use super::event::{self, Carrier};
 use super::options::{choose, choose_events, given};
 use super::request::{self, RequestPlan};
+use super::secure::{self, Protection};
 use super::{
     Calls, Created, ENDPOINT_UNKNOWN, NO_CONNECTION_LEFT, NO_MEDIA, REMOTE_MISSING, Refused, Room, SECOND_AND_REMOTE, TOO_MANY_CONNECTIONS,
 };
@@ -12,7 +13,7 @@ use crate::proto::base::{Counter, EndpointIndex, HexId, Mode, Time};
 use crate::proto::cac::Charge;
 use crate::proto::codec::mgcp::{Code, Command};
 use crate::proto::endpoint::{
-    Connection, ConnectionId, ConnectionSlot, Encoding, Gain, LocalMedia, Options, Remote, RemoteTypes, TELEPHONE_EVENTS,
+    Connection, ConnectionId, ConnectionSlot, Encoding, Gain, LocalMedia, Network, Options, Remote, RemoteTypes, TELEPHONE_EVENTS,
 };
 use crate::proto::trunk::{Answer, Coding, Media, MediaAddress, Payloads};
 use std::num::NonZeroU8;
@@ -38,6 +39,7 @@ pub struct CreatePlan {
     options: Options,
     local: LocalMedia,
     described: Option<Described>,
+    protection: Protection,
     request: Option<RequestPlan>,
     /// Kept for it while it waits.
     room: Room,
@@ -100,8 +102,11 @@ pub fn validate(calls: &Calls, command: &Command<'_>, endpoint: EndpointIndex, h
         Half::Whole | Half::First => Some(request::validate(calls, command, endpoint, carrier(half, described.is_some()))?),
     };
     let events = choose_events(&options, described.as_ref(), false);
-    let local = LocalMedia { encodings, period_ms, events, ..LocalMedia::default() };
-    Ok(CreatePlan { endpoint, half, call, mode, options, local, described, request, room: Room::default() })
+    let remote = described.map_or(Remote::Unknown, |described| described.remote);
+    let inside = half != Half::Whole || options.network == Some(Network::Local);
+    let protection = secure::choose(calls, endpoint, remote, described.map(|described| described.line), inside)?;
+    let local = LocalMedia { encodings, period_ms, events, protected: protection.holds(false), ..LocalMedia::default() };
+    Ok(CreatePlan { endpoint, half, call, mode, options, local, described, protection, request, room: Room::default() })
 }
 
 /// What `@$` means while the connection is made: the far end of a pair is as good as described.
@@ -145,6 +150,10 @@ pub fn begin(calls: &mut Calls, now: Time, plan: &mut CreatePlan, command: &Comm
         return Err(NO_CONNECTION_LEFT);
     };
     admit::keep(calls, slot, charge);
+    if let Err(refused) = secure::prepare(calls, slot, plan.protection, || describe::crypto(command)) {
+        calls.disconnect(slot);
+        return Err(refused);
+    }
     let answer = calls.card.open(now, plan.endpoint, slot, &media(&connection, plan.half));
     let waits = matches!(answer, Answer::Later) || plan.half == Half::First;
     if waits && !matches!(answer, Answer::Refused(_)) {
@@ -185,6 +194,8 @@ pub fn opened(
     connection.local.address = address.address;
     connection.local.port = address.port;
     connection.pending = plan.half != Half::Whole;
+    let connection = *connection;
+    secure::commit(calls, slot, connection.endpoint);
     let created = Created { endpoint: connection.endpoint, connection: connection.id, local: connection.local };
     let request = plan.request.as_ref().filter(|_| plan.half == Half::Whole);
     if plan.half == Half::Whole {

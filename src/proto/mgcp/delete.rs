@@ -61,7 +61,7 @@ pub fn disconnect(calls: &mut Calls, now: Time, slot: ConnectionSlot) -> MediaRe
     match calls.disconnect(slot) {
         Some(connection) => {
             event::connection_gone(calls, now, connection.endpoint, connection.id);
-            calls.card.close(now, connection.endpoint, slot)
+            calls.close_media(now, connection.endpoint, slot)
         }
         None => MediaReport::default(),
     }

@@ -2,8 +2,9 @@
 
 use super::options::is_events;
 use super::{Calls, DESCRIPTION_UNSUPPORTED, IRRECONCILABLE, Refused};
+use crate::proto::base::srtp::{Crypto, Suite};
 use crate::proto::codec::mgcp::{Command, Refusal};
-use crate::proto::codec::sdp::{Address, Head, Media};
+use crate::proto::codec::sdp::{Address, Head, Media, is_protected};
 use crate::proto::endpoint::{ConnectionId, ConnectionSlot, Encoding, Encodings, Endpoints, Network, Options, Remote, RemoteTypes};
 use std::net::IpAddr;
 use std::num::NonZeroU8;
@@ -14,23 +15,33 @@ pub(super) struct Described {
     pub remote: Remote,
     pub encodings: Encodings,
     pub types: RemoteTypes,
+    /// Tag and crypto-suite of the line that protects it.
+    pub line: Option<(u32, Suite)>,
 }
 
 /// Reads the description of `command`, if it has one: 509 malformed, 505 unsupported, 506 against `options`.
 pub(super) fn remote(calls: &Calls, command: &Command<'_>, options: &Options) -> Result<Option<Described>, Refused> {
     let Some(text) = command.description else { return Ok(None) };
     let head = Head::parse(text)?;
-    let mut readings = calls.readings.borrow_mut();
-    let (media, encodings, types) = readings.media.read(head.tail(), |tail| {
+    let read = |tail| {
         let media = Media::parse(tail)?;
-        let encodings = media.formats(tail).filter_map(|format| Encoding::by_name(format.encoding?.name)).collect();
+        let encodings: Encodings = media.formats(tail).filter_map(|format| Encoding::by_name(format.encoding?.name)).collect();
         let types = types(&media, tail);
         Ok::<_, Refusal>((media, encodings, types))
-    })?;
+    };
+    let mut readings = calls.readings.borrow_mut();
+    let unremembered;
+    let (media, encodings, types) = if is_protected(head.tail()) {
+        unremembered = read(head.tail())?;
+        &unremembered
+    } else {
+        readings.media.read(head.tail(), read)?
+    };
     let (encodings, types) = (*encodings, *types);
+    let line = media.crypto(head.tail()).map(|crypto| (crypto.tag, crypto.suite));
     let rtp = |address: IpAddr| match options.network {
         Some(Network::Local) => Err(IRRECONCILABLE),
-        _ => Ok(Described { remote: Remote::Rtp(address, head.port()), encodings, types }),
+        _ => Ok(Described { remote: Remote::Rtp(address, head.port()), encodings, types, line }),
     };
     let described = match head.address(media)? {
         Address::Ip4(address) => rtp(address.into())?,
@@ -39,10 +50,16 @@ pub(super) fn remote(calls: &Calls, command: &Command<'_>, options: &Options) ->
         Address::Local(name) => {
             let endpoint = calls.plan.topology.lookup(name).ok_or(DESCRIPTION_UNSUPPORTED)?;
             let connection = head.local_connection(media).and_then(|id| ConnectionId::from_hex(&id)).unwrap_or_default();
-            Described { remote: Remote::Local(endpoint, connection), encodings, types: RemoteTypes::default() }
+            Described { remote: Remote::Local(endpoint, connection), encodings, types: RemoteTypes::default(), line: None }
         }
     };
     Ok(Some(described))
+}
+
+/// What protects what comes from who wrote the description of `command`.
+pub(super) fn crypto(command: &Command<'_>) -> Option<Crypto> {
+    let head = Head::parse(command.description?).ok().filter(|head| is_protected(head.tail()))?;
+    Media::parse(head.tail()).ok()?.crypto(head.tail())
 }
 
 /// The payload types of the far end's own choice that matter here.
@@ -62,7 +79,7 @@ pub(super) fn keep(calls: &mut Calls, slot: ConnectionSlot, described: Described
     let Some(connection) = connections.get_mut(slot) else { return false };
     blobs.free(&mut connection.remote_text);
     let Some(blob) = blobs.store(command.description.unwrap_or_default()) else { return false };
-    connection.remote_text = blob;
+    connection.remote_text = blob.keep_secret(described.line.is_some());
     connection.remote = described.remote;
     connection.remote_types = described.types;
     if matches!(described.remote, Remote::Local(..)) {

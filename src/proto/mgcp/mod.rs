@@ -15,6 +15,7 @@ pub mod modify;
 mod options;
 pub mod request;
 mod room;
+pub mod secure;
 mod write;
 
 pub use create::CreatePlan;
@@ -30,11 +31,11 @@ use crate::proto::cac::Cause;
 use crate::proto::codec::mgcp::{Command, CommandLine, EndpointName, Refusal, Verb};
 use crate::proto::codec::sdp::Media;
 use crate::proto::endpoint::{
-    Announcement, Connection, ConnectionId, ConnectionSlot, Encodings, Endpoint, Endpoints, LocalMedia, Options, RemoteTypes,
+    Announcement, Connection, ConnectionId, ConnectionSlot, Encodings, Endpoint, Endpoints, LocalMedia, Options, RemoteTypes, Secrets,
 };
 use crate::proto::package::{ChannelKind, PackageId, find_package};
 use crate::proto::plan::{Manners, Plan, Settings};
-use crate::proto::trunk::{Card, MediaAddress, MediaReport};
+use crate::proto::trunk::{Card, MediaAddress, MediaReport, Srtp};
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -86,6 +87,11 @@ impl Calls {
         let (cores, connections) = (plan.owners.len(), plan.limits.connections);
         let desk = plan.admission.is_some().then(|| Box::new(admit::Desk::new(&settings.admission, cores, connections)));
         let (meetings, readings) = (meetings::Meetings::new(connections), RefCell::default());
+        let mut endpoints = endpoints;
+        let protects = |endpoint| card.srtp(endpoint) != Srtp::Off;
+        if endpoints.ranges().flat_map(|range| range.iter()).any(protects) {
+            endpoints.secrets = Secrets::new(endpoints.connections.limit());
+        }
         Calls { endpoints, watches, card, plan, settings, manners: Manners::default(), counters, desk, meetings, readings }
     }
 
@@ -107,6 +113,17 @@ impl Calls {
     fn disconnect(&mut self, slot: ConnectionSlot) -> Option<Connection> {
         admit::ended(self, slot);
         self.endpoints.disconnect(slot)
+    }
+
+    /// Ends the media of a connection: what the card counted.
+    pub fn close_media(&mut self, now: Time, endpoint: EndpointIndex, slot: ConnectionSlot) -> MediaReport {
+        let report = self.card.close(now, endpoint, slot);
+        for (counter, packets) in [(Counter::SrtpReplayed, report.replayed), (Counter::SrtpUnauthentic, report.unauthentic)] {
+            if packets > 0 {
+                self.counters.add_many(counter, packets.into());
+            }
+        }
+        report
     }
 
     /// What the event machine knows of `endpoint`.
@@ -246,6 +263,10 @@ pub const FORMAT_OF_NOTHING: Refused = refuse(524, "fmtp: names what a: in L: do
 pub const IRRECONCILABLE: Refused = refuse(506, "L: and remote description cannot be met together");
 /// A description we understand and cannot serve.
 pub const DESCRIPTION_UNSUPPORTED: Refused = refuse(505, "remote description asks for what is not supported");
+/// Protected media where the card has no protection, or its setting none.
+pub const PROTECTION_UNSUPPORTED: Refused = refuse(505, "media is not protected here: RTP/SAVP is not supported");
+/// Media without protection where the card's setting wants it.
+pub const PROTECTION_MISSING: Refused = refuse(505, "media is to be protected here: only RTP/SAVP is supported");
 /// A second endpoint and a remote description at once (G-CRX-08).
 pub const SECOND_AND_REMOTE: Refused = refuse(510, "Z2: and a remote description exclude each other");
 /// A second endpoint that is the first, or an any-of for both.

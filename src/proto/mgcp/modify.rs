@@ -7,11 +7,12 @@ use super::describe::{self, Described};
 use super::event::{self, Carrier};
 use super::options::{choose, choose_events, given};
 use super::request::{self, RequestPlan};
+use super::secure::{self, Protection};
 use super::{Calls, Created, NO_MEDIA, REMOTE_MISSING, Refused, Room};
 use crate::proto::base::{Counter, EndpointIndex, Mode, Time};
 use crate::proto::cac::Charge;
 use crate::proto::codec::mgcp::{Code, Command};
-use crate::proto::endpoint::{Connection, ConnectionSlot, LocalMedia, Options, Remote};
+use crate::proto::endpoint::{Connection, ConnectionSlot, LocalMedia, Network, Options, Remote};
 use crate::proto::trunk::{Answer, MediaAddress};
 
 /// A change of a connection; everything is checked.
@@ -21,6 +22,9 @@ pub struct ModifyPlan {
     options: Options,
     local: LocalMedia,
     described: Option<Described>,
+    protection: Protection,
+    /// Its own key changes.
+    rekeyed: bool,
     request: RequestPlan,
     /// Kept for it while it waits.
     room: Room,
@@ -72,8 +76,12 @@ pub fn validate(calls: &Calls, command: &Command<'_>, endpoint: EndpointIndex) -
             local.events = choose_events(&given, described.as_ref(), local.events);
         }
     }
+    let remote = described.map_or(connection.remote, |described| described.remote);
+    let inside = options.network == Some(Network::Local);
+    let protection = secure::choose(calls, endpoint, remote, described.map(|described| described.line), inside)?;
+    local.protected = protection.holds(local.protected);
     let request = request::validate(calls, command, endpoint, Carrier::Known(connection.id, described.is_some()))?;
-    Ok((slot, ModifyPlan { mode, options, local, described, request, room: Room::default() }))
+    Ok((slot, ModifyPlan { mode, options, local, described, protection, rekeyed: false, request, room: Room::default() }))
 }
 
 /// Checks the request again, for a command that had to wait (G-RQN-06).
@@ -106,6 +114,13 @@ pub fn begin(
     if let Err((charge, has)) = admit::take_more(calls, now, slot, &changed.local, &changed.remote) {
         return Ok(Modified::Claims(charge, has));
     }
+    match secure::prepare(calls, slot, plan.protection, || describe::crypto(command)) {
+        Ok(rekeyed) => plan.rekeyed = rekeyed,
+        Err(refused) => {
+            admit::unchanged(calls, slot);
+            return Err(refused);
+        }
+    }
     match calls.card.modify(now, changed.endpoint, slot, &media(&changed, Half::Whole)) {
         Answer::Now(address) => apply(calls, now, slot, plan, address, command),
         Answer::Later => match Room::keep(calls, changed.endpoint, Some(&plan.request), command) {
@@ -120,6 +135,7 @@ pub fn begin(
         },
         Answer::Refused(_) => {
             calls.counters.add(Counter::CardRefused);
+            calls.endpoints.secrets.forget_next(slot);
             admit::unchanged(calls, slot);
             Err(NO_MEDIA)
         }
@@ -129,6 +145,7 @@ pub fn begin(
 /// The command is aborted while the card is busy: it is to do what it did before. Its answer tells nobody anything.
 pub fn undo(calls: &mut Calls, now: Time, slot: ConnectionSlot) {
     admit::unchanged(calls, slot);
+    calls.endpoints.secrets.forget_next(slot);
     if let Some(connection) = calls.endpoints.connections.get(slot) {
         let _ = calls.card.modify(now, connection.endpoint, slot, &media(connection, Half::Whole));
     }
@@ -150,6 +167,7 @@ pub fn apply(
         && !describe::keep(calls, slot, described, command)
     {
         admit::unchanged(calls, slot);
+        calls.endpoints.secrets.forget_next(slot);
         return Err(calls.no_room());
     }
     admit::changed(calls, slot);
@@ -157,7 +175,7 @@ pub fn apply(
     let connection = calls.endpoints.connections.get_mut(slot).ok_or(NO_MEDIA)?;
     let mut local = LocalMedia { address: address.address, port: address.port, ..plan.local };
     // Its description takes another form when it leaves the gateway or comes inside (RFC 3435 3.4.2).
-    let described_anew = moved || local != connection.local;
+    let described_anew = moved || plan.rekeyed || local != connection.local;
     if described_anew {
         local.version = connection.local.version.wrapping_add(1);
     }
@@ -165,6 +183,7 @@ pub fn apply(
     connection.options = plan.options;
     connection.local = local;
     let created = Created { endpoint: connection.endpoint, connection: connection.id, local: connection.local };
+    secure::commit(calls, slot, created.endpoint);
     if undescribed && plan.described.is_some() {
         event::connection_described(calls, now, created.endpoint, slot);
     }

@@ -227,6 +227,11 @@ pub(super) fn local_description(calls: &Calls, writer: &mut Writer<'_>, created:
         (false, IpAddr::V6(address)) => sdp::Address::Ip6(address),
     };
     let LocalMedia { port, period_ms, version, .. } = *local;
+    let secrets = &calls.endpoints.secrets;
+    let crypto = local.protected.then(|| match calls.endpoints.find(*endpoint, *connection) {
+        Some((slot, _)) => secrets.get(slot).and_then(|keys| keys.local.as_ref()),
+        None => secrets.of_other(*endpoint, *connection),
+    });
     let description = sdp::Description {
         session_id: u64::from(connection.0),
         version: u64::from(version),
@@ -235,6 +240,7 @@ pub(super) fn local_description(calls: &Calls, writer: &mut Writer<'_>, created:
         payloads: payloads.get(..count).unwrap_or_default(),
         ptime_ms: Some(period_ms),
         connection: Some(connection.hex()),
+        crypto: crypto.flatten(),
     };
     match calls.manners.full_descriptions {
         true => sdp::write(writer, &description),

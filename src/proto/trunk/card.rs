@@ -5,6 +5,7 @@
 
 use super::circuit_view::CircuitView;
 use super::{Defect, Facility, Sounds, Violations};
+use crate::proto::base::srtp::{MasterKey, MediaKeys};
 use crate::proto::base::{EndpointIndex, Mode, Time};
 use crate::proto::package::EventId;
 use crate::proto::package::parameters::Digits;
@@ -25,6 +26,19 @@ pub trait Card {
 
     /// What a connection has counted so far.
     fn report(&self, now: Time, connection: u32) -> MediaReport;
+
+    /// Whether it protects the media of connections of `endpoint`.
+    fn srtp(&self, _: EndpointIndex) -> Srtp {
+        Srtp::Off
+    }
+
+    /// A fresh key for what a connection sends, that nobody can guess; `None` when there is none to be had now.
+    fn draw_key(&mut self) -> Option<MasterKey> {
+        None
+    }
+
+    /// What protects the media of an open connection from now on; no local key: nothing does. Only for a card with [`Card::srtp`].
+    fn protect(&mut self, _: EndpointIndex, _connection: u32, _: &MediaKeys) {}
 
     /// Begins a signal on `endpoint`, or on one of its connections: an on/off signal is turned on, a brief one played once. What times
     /// out is ended by [`Card::stop_signal`]; a signal that ends with its work is ended by [`Indication::SignalEnded`]. `parameters` is
@@ -94,6 +108,18 @@ pub trait Card {
 
     /// An operator's order that only some cards understand; the error is for the operator.
     fn operate(&mut self, now: Time, order: &CardOrder) -> Result<(), &'static str>;
+}
+
+/// Whether media is protected (SRTP, RFC 3711, with keys in descriptions, RFC 4568).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Srtp {
+    /// It is not, and what is to be is refused.
+    #[default]
+    Off,
+    /// As the far end has it.
+    Accept,
+    /// It is, and what is not to be is refused. Inside the gateway nothing is.
+    Require,
 }
 
 /// What a connection is to do.
@@ -460,6 +486,10 @@ pub struct MediaReport {
     pub jitter_ms: u32,
     /// LA: latency in ms.
     pub latency_ms: u32,
+    /// Packets dropped because they came before (SRTP).
+    pub replayed: u32,
+    /// Packets dropped because the far end did not make them as they came (SRTP).
+    pub unauthentic: u32,
 }
 
 /// An end of a line.

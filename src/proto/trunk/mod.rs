@@ -19,7 +19,7 @@ pub mod topology;
 pub use alarm::{Defect, Failure, IntegrationTimes, Monitor};
 pub use card::{
     Answer, Behaviour, Card, CardFault, CardOrder, CheckTone, Coding, DigitKind, Echo, EventText, FarOrder, Hook, Indication, LineInput,
-    LineOrder, LineState, Measure, Media, MediaAddress, MediaReport, Payloads, Seizer, Trouble,
+    LineOrder, LineState, Measure, Media, MediaAddress, MediaReport, Payloads, Seizer, Srtp, Trouble,
 };
 pub use circuit_view::{Alarms, CircuitCounts, CircuitView};
 pub use performance::{Counts, Performance, Signal, Violations};

@@ -26,8 +26,9 @@ use self::far::FarEnds;
 pub use self::ports::PortPool;
 use self::stream::{Pace, Stream};
 use super::Defect;
-use super::card::{Answer, Card, CardFault, CardOrder, CheckTone, Hook, Indication, LineOrder, Media, MediaAddress, MediaReport};
+use super::card::{Answer, Card, CardFault, CardOrder, CheckTone, Hook, Indication, LineOrder, Media, MediaAddress, MediaReport, Srtp};
 use super::{Facility, SpanIndex, T3Index, Topology};
+use crate::proto::base::srtp::MasterKey;
 use crate::proto::base::{EndpointIndex, EndpointRange, Rng, Time};
 use crate::proto::package::{ChannelKind, EventId, PackageId};
 use std::cmp::Reverse;
@@ -84,6 +85,7 @@ pub struct SimCard {
     far: FarEnds,
     /// What a connection costs.
     work: Option<Box<dyn FnMut() + Send>>,
+    srtp: Srtp,
 }
 
 /// A span it carries.
@@ -179,6 +181,7 @@ impl SimCard {
             indications: VecDeque::with_capacity(indications_max(lines.len())),
             far: FarEnds::default(),
             work: None,
+            srtp: Srtp::Off,
             lines: lines.into(),
             rng: Rng::new(seed),
             delay: 0,
@@ -187,6 +190,13 @@ impl SimCard {
             ordinal: 0,
             answers: BinaryHeap::with_capacity(2 * connections as usize),
         }
+    }
+
+    /// The same card, whose descriptions say that media is protected. There is none, so its keys protect nothing: anybody may guess them.
+    #[must_use]
+    pub fn with_srtp(mut self, srtp: Srtp) -> SimCard {
+        self.srtp = srtp;
+        self
     }
 
     /// The same card, on which opening a connection takes `work`: what a gateway of a known capacity is made of.
@@ -448,6 +458,16 @@ impl Card for SimCard {
         self.channel(connection).map_or_else(MediaReport::default, |channel| channel.report(now))
     }
 
+    fn srtp(&self, _: EndpointIndex) -> Srtp {
+        self.srtp
+    }
+
+    fn draw_key(&mut self) -> Option<MasterKey> {
+        let mut octets = [0; MasterKey::OCTETS];
+        octets.chunks_mut(8).for_each(|part| part.iter_mut().zip(self.rng.next().to_be_bytes()).for_each(|(place, octet)| *place = octet));
+        Some(MasterKey::new(octets))
+    }
+
     /// Nobody hears the tone but the far end, which knows check tones.
     fn start_signal(
         &mut self,
@@ -568,6 +588,7 @@ impl Channel {
             packets_lost: received.lost,
             jitter_ms: if timed { self.jitter_ms.into() } else { 0 },
             latency_ms: if timed { self.latency_ms.into() } else { 0 },
+            ..MediaReport::default()
         }
     }
 }

@@ -38,6 +38,11 @@ impl Control {
         *self = Control { rng, due, ..Control { name: self.name, ..Control::new() } };
     }
 
+    /// Something random of its own.
+    pub fn draw(&mut self) -> u64 {
+        self.rng.next()
+    }
+
     /// LA, in ms: the mean of half the round trips (F-10); 0: none was seen.
     pub fn latency_ms(&self) -> u32 {
         let (sum, trips) = self.trips;

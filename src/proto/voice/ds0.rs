@@ -12,6 +12,7 @@ use super::signals::Signals;
 use super::tone::{Player, Score};
 use super::transponder::Transponder;
 use super::turn::{Kind, control};
+use crate::proto::base::srtp::MediaKeys;
 use crate::proto::base::{Mode, Time};
 use crate::proto::package::parameters::Digits;
 use crate::proto::package::{EventId, PackageId};
@@ -91,12 +92,20 @@ impl Ds0 {
         self.plan();
     }
 
+    /// What protects the packets of a connection from now on (SRTP); no local key: nothing does.
+    pub fn protect(&mut self, connection: u32, keys: &MediaKeys) {
+        if let Some(leg) = self.leg_mut(connection) {
+            leg.protect(keys);
+        }
+    }
+
     /// Ends a connection, whose far end is told by RTCP, and says what it counted; nothing when there is none.
     pub fn close(&mut self, now: Time, connection: u32, out: &mut impl FnMut(u32, SocketAddr, Kind, &[u8])) -> MediaReport {
         let settings = self.settings;
         let Some(leg) = self.leg_mut(connection) else { return MediaReport::default() };
         let report = leg.report();
         control(&settings, now, leg, true, out);
+        leg.end();
         let played = leg.inbound.playout.counted();
         self.counted.played = self.counted.played.and(played);
         if let Some(place) = self.legs().iter().position(|leg| leg.connection == connection) {
@@ -122,21 +131,22 @@ impl Ds0 {
     pub fn packet(&mut self, now: Time, connection: u32, source: SocketAddr, kind: Kind, octets: &[u8]) {
         let Settings { law, symmetric, wall, .. } = self.settings;
         let Some(leg) = self.leg_mut(connection) else { return };
-        let packet = match kind {
-            Kind::Rtp => Packet::read(octets),
-            Kind::Rtcp => None,
-        };
         if !leg.accepts(symmetric, source, kind) {
             self.counted.strangers += 1;
             return;
         }
-        let arrived = match (kind, packet) {
-            (Kind::Rtp, Some(packet)) => leg.receive(law, now, &packet),
-            (Kind::Rtcp, _) if leg.receive_control(now, wall, octets) => return,
-            _ => Arrival::Refused,
+        let take = |leg: &mut Leg, octets: &[u8]| match kind {
+            Kind::Rtp => {
+                leg.inbound.note_source(&leg.media, symmetric, source);
+                Packet::read(octets).map_or(Arrival::Refused, |packet| leg.receive(law, now, &packet))
+            }
+            Kind::Rtcp if leg.receive_control(now, wall, octets) => Arrival::Control,
+            Kind::Rtcp => Arrival::Refused,
         };
+        let Some(arrived) = leg.let_in(kind, octets, take) else { return };
         let first = leg.inbound.statistics.packets == 1;
         match arrived {
+            Arrival::Control => {}
             Arrival::Refused => self.counted.unknown += 1,
             Arrival::Taken { key, codec, period_ms } => {
                 if first {

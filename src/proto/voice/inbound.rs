@@ -39,13 +39,20 @@ impl Inbound {
         }
     }
 
-    /// Whether packets from `source` are taken: those from the remote address; with `symmetric` those from the first one that sends, as before the
-    /// remote description has come.
-    pub fn accepts(&mut self, media: &Media, symmetric: bool, source: SocketAddr) -> bool {
+    /// Whether packets from `source` can be taken: those from the remote address; with `symmetric` those from the first one that sends, as before
+    /// the remote description has come.
+    pub fn accepts(&self, media: &Media, symmetric: bool, source: SocketAddr) -> bool {
         match media.remote {
             _ if media.inside => true,
             Some(remote) if !symmetric => remote == source,
-            _ => *self.source.get_or_insert(source) == source,
+            _ => self.source.is_none_or(|first| first == source),
+        }
+    }
+
+    /// A packet from `source`, which can be taken, was taken by its port.
+    pub fn note_source(&mut self, media: &Media, symmetric: bool, source: SocketAddr) {
+        if !media.inside && (symmetric || media.remote.is_none()) {
+            self.source.get_or_insert(source);
         }
     }
 

@@ -12,9 +12,11 @@ use super::rtp::{HEADER, Packet};
 use super::sender::{Format, OCTETS_MAX, Sender};
 use super::settings::Settings;
 use super::silence::Silence;
+use super::srtp::{Guard, Rejected};
 use super::tone::Player;
 use super::transponder::Transponder;
 use super::turn::Kind;
+use crate::proto::base::srtp::MediaKeys;
 use crate::proto::base::{Mode, Time};
 use crate::proto::package::EventId;
 use crate::proto::trunk::{Coding, Media, MediaReport};
@@ -47,6 +49,11 @@ pub(super) struct Leg {
     keys: Keys,
     /// Its gain, when it has one.
     gain: Option<Box<Gain>>,
+    /// What protects its packets, when something does.
+    guard: Option<Box<Guard>>,
+    /// Packets that its guard did not let in.
+    replayed: u32,
+    unauthentic: u32,
 }
 
 /// Octets after gain and conversion: of the trunk to packets; of mu law and A law to the trunk.
@@ -69,6 +76,8 @@ pub(super) enum Arrival {
         /// How long it is, in ms, when the packet before was longer or shorter.
         period_ms: Option<u16>,
     },
+    /// It was, and is RTCP.
+    Control,
 }
 
 impl Leg {
@@ -97,6 +106,9 @@ impl Leg {
             transponder: None,
             keys: Keys::default(),
             gain: None,
+            guard: None,
+            replayed: 0,
+            unauthentic: 0,
         }
     }
 
@@ -110,11 +122,34 @@ impl Leg {
         (self.silence, self.signal, self.transponder, self.keys) = (Silence::default(), None, None, Keys::default());
         (self.loss, self.quality, self.voice) = (Loss::default(), Grade::default(), None);
         (self.heard, self.ears) = ([law.idle(); BLOCK], Singles::new(law));
+        (self.guard, self.replayed, self.unauthentic) = (None, 0, 0);
         self.media = Media::default();
         self.change(settings, media);
     }
 
+    /// What protects its packets from now on.
+    pub fn protect(&mut self, keys: &MediaKeys) {
+        // Another key has another source, which begins at the beginning: whoever gives a key a second time gets nothing encrypted twice.
+        let goes_on = self.guard.as_ref().is_some_and(|guard| keys.local.as_ref().is_some_and(|local| guard.sends_by(local)));
+        if keys.local.is_some() && !goes_on {
+            self.sender.renew(self.control.draw());
+        }
+        match &mut self.guard {
+            Some(guard) if keys.local.is_some() => guard.change(keys),
+            guard => *guard = Guard::new(keys),
+        }
+    }
+
+    /// It has ended.
+    pub fn end(&mut self) {
+        self.guard = None;
+    }
+
     pub fn change(&mut self, settings: &Settings, media: &Media) {
+        // Who is somewhere else now may know the key, but not how far its packets have come: a new source begins at the beginning.
+        if self.guard.is_some() && self.media.remote.is_some() && self.media.remote != media.remote {
+            self.sender.renew(self.control.draw());
+        }
         self.inbound.change(&self.media, media);
         self.sender.set_format(format(media));
         if self.media.gain_db != media.gain_db || self.media.payloads != media.payloads {
@@ -163,6 +198,24 @@ impl Leg {
         Arrival::Taken { key: None, codec, period_ms }
     }
 
+    /// Takes what protects it off a datagram, and has `take` take what is in it; `None`: it is not one of its far end's, and was counted.
+    pub fn let_in<T>(&mut self, kind: Kind, datagram: &[u8], take: impl FnOnce(&mut Leg, &[u8]) -> T) -> Option<T> {
+        let Some(mut guard) = self.guard.take() else { return Some(take(self, datagram)) };
+        let taken = match guard.unprotect(kind, datagram) {
+            Ok(packet) => Some(take(self, packet)),
+            Err(Rejected::Replayed) => {
+                self.replayed = self.replayed.saturating_add(1);
+                None
+            }
+            Err(Rejected::Unauthentic) => {
+                self.unauthentic = self.unauthentic.saturating_add(1);
+                None
+            }
+        };
+        self.guard = Some(guard);
+        taken
+    }
+
     /// An RTCP packet came to its port; false when it was none.
     pub fn receive_control(&mut self, now: Time, wall: u64, octets: &[u8]) -> bool {
         let heard = self.control.receive(now, wall, self.sender.ssrc(), octets);
@@ -188,8 +241,8 @@ impl Leg {
         }
     }
 
-    /// Whether packets from `source` are its own.
-    pub fn accepts(&mut self, symmetric: bool, source: SocketAddr, kind: Kind) -> bool {
+    /// Whether packets from `source` can be its own.
+    pub fn accepts(&self, symmetric: bool, source: SocketAddr, kind: Kind) -> bool {
         match kind {
             Kind::Rtp => self.inbound.accepts(&self.media, symmetric, source),
             Kind::Rtcp => self.destination(symmetric).is_some_and(|remote| self.media.inside || remote.ip() == source.ip()),
@@ -205,7 +258,14 @@ impl Leg {
             (Some((Coding::A, _)), None) => law.conversion(Law::A),
             (None, None) => None,
         };
-        self.sender.push(octets, convert, emit);
+        let Leg { sender, guard, .. } = self;
+        sender.push(octets, convert, &mut |packet| protected(guard, Kind::Rtp, packet, emit));
+    }
+
+    /// The key that goes out as an event is released.
+    pub fn end_event(&mut self, emit: &mut impl FnMut(&[u8])) {
+        let Leg { sender, guard, .. } = self;
+        sender.end_event(&mut |packet| protected(guard, Kind::Rtp, packet, emit));
     }
 
     /// Sends back what came in, or in mode netwtest what its transponder says.
@@ -219,9 +279,11 @@ impl Leg {
         self.send(law, out, emit);
     }
 
-    /// Writes the report that is due, or the last one.
-    pub fn report_control<'r>(&mut self, room: &'r mut [u8; rtcp::OCTETS_MAX], now: (Time, u64), bye: bool) -> &'r [u8] {
-        self.control.write(room, now, &self.sender, &mut self.inbound.statistics, bye)
+    /// Sends the report that is due, or the last one.
+    pub fn report_control(&mut self, now: (Time, u64), bye: bool, emit: &mut impl FnMut(&[u8])) {
+        let mut room = [0; rtcp::OCTETS_MAX];
+        let packet = self.control.write(&mut room, now, &self.sender, &mut self.inbound.statistics, bye);
+        protected(&mut self.guard, Kind::Rtcp, packet, emit);
     }
 
     pub fn report(&self) -> MediaReport {
@@ -235,6 +297,8 @@ impl Leg {
             packets_lost: statistics.lost(),
             jitter_ms: statistics.jitter_ms(),
             latency_ms: self.control.latency_ms(),
+            replayed: self.replayed,
+            unauthentic: self.unauthentic,
         }
     }
 
@@ -256,6 +320,18 @@ impl Leg {
     /// Whether keys heard on the circuit go out as telephone events.
     pub fn relays_keys(&self) -> bool {
         self.sends_circuit() && self.media.payloads.events_sent.is_some()
+    }
+}
+
+/// Hands a packet on, protected where it is to be.
+fn protected(guard: &mut Option<Box<Guard>>, kind: Kind, packet: &[u8], emit: &mut impl FnMut(&[u8])) {
+    match guard {
+        None => emit(packet),
+        Some(guard) => {
+            if let Some(packet) = guard.protect(kind, packet) {
+                emit(packet);
+            }
+        }
     }
 }
 

@@ -23,16 +23,8 @@ pub struct Packet<'a> {
 impl<'a> Packet<'a> {
     /// Reads a packet; contributing sources, an extension and padding are passed over. `None` when it is none.
     pub fn read(octets: &'a [u8]) -> Option<Packet<'a>> {
-        let (head, rest) = octets.split_at_checked(HEADER)?;
-        let (&first, &second) = (head.first()?, head.get(1)?);
-        if first >> 6 != 2 {
-            return None;
-        }
-        let mut payload = rest.get(usize::from(first & 15) * 4..)?;
-        if first & 0x10 != 0 {
-            let words = u16::from_be_bytes(array(payload, 2)?);
-            payload = payload.get(4 + usize::from(words) * 4..)?;
-        }
+        let mut payload = octets.get(payload_at(octets)?..)?;
+        let (&first, &second) = (octets.first()?, octets.get(1)?);
         if first & 0x20 != 0 {
             let padding = usize::from(*payload.last()?);
             payload = payload.get(..payload.len().checked_sub(padding)?).filter(|_| padding > 0)?;
@@ -57,6 +49,17 @@ impl<'a> Packet<'a> {
         header[8..].copy_from_slice(&self.ssrc.to_be_bytes());
         header
     }
+}
+
+/// Where the payload of a packet begins: behind its header, contributing sources and extension. `None` when it is none.
+pub(super) fn payload_at(octets: &[u8]) -> Option<usize> {
+    let first = *octets.first()?;
+    let sources = HEADER + usize::from(first & 15) * 4;
+    let at = match first & 0x10 {
+        0 => sources,
+        _ => sources + 4 + usize::from(u16::from_be_bytes(array(octets, sources + 2)?)) * 4,
+    };
+    (first >> 6 == 2 && octets.len() >= at).then_some(at)
 }
 
 /// `N` octets of `octets` from `at`.

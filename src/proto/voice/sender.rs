@@ -92,6 +92,12 @@ impl Sender {
         }
     }
 
+    /// Goes on as another source, with numbers of its own.
+    pub fn renew(&mut self, seed: u64) {
+        (self.ssrc, self.sequence) = (seed as u32, (seed >> 32) as u16 & 0x7fff);
+        self.drop_gathered();
+    }
+
     pub fn ssrc(&self) -> u32 {
         self.ssrc
     }

@@ -5,7 +5,6 @@ use super::ds0::Ds0;
 use super::ears::Heard;
 use super::event::Event;
 use super::leg::{BLOCK, Leg};
-use super::rtcp;
 use super::settings::Settings;
 use super::telephone_event::TelephoneEvent;
 use crate::proto::base::{Mode, Time};
@@ -110,7 +109,7 @@ impl Ds0 {
                 let (connection, Some(to)) = (leg.connection, leg.destination(settings.symmetric)) else { continue };
                 match TelephoneEvent::of_key(symbol) {
                     Some(code) if on => leg.sender.begin_event(code),
-                    _ => leg.sender.end_event(&mut |packet| out(connection, to, Kind::Rtp, packet)),
+                    _ => leg.end_event(&mut |packet| out(connection, to, Kind::Rtp, packet)),
                 }
             }
         }
@@ -176,9 +175,10 @@ fn send(
 /// Sends a report, or the last one with a goodbye; none inside the gateway.
 pub(super) fn control(settings: &Settings, now: Time, leg: &mut Leg, bye: bool, out: &mut impl FnMut(u32, SocketAddr, Kind, &[u8])) {
     let to = leg.destination(settings.symmetric).filter(|_| !leg.media.inside);
-    let mut room = [0; rtcp::OCTETS_MAX];
-    let packet = leg.report_control(&mut room, (now, settings.wall), bye);
-    if let Some(to) = to {
-        out(leg.connection, to, Kind::Rtcp, packet);
-    }
+    let connection = leg.connection;
+    leg.report_control((now, settings.wall), bye, &mut |packet| {
+        if let Some(to) = to {
+            out(connection, to, Kind::Rtcp, packet);
+        }
+    });
 }

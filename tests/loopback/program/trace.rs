@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// Starts a trace; it has begun when this returns.
-fn trace(gateway: &Gateway, arguments: &[&str]) -> Kept {
+pub fn trace(gateway: &Gateway, arguments: &[&str]) -> Kept {
     let mut command = Command::new(PROGRAM);
     command.arg("--socket").arg(gateway.tuning.socket()).arg("trace").args(arguments);
     let output = fs::File::create(gateway.tuning.directory.join("trace")).unwrap();

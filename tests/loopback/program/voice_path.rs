@@ -5,6 +5,7 @@ use super::gateway::{Addresses, Gateway, Kept, PROGRAM, SOON, Tuning, eventually
 use super::pair::{FAR, NEAR, Pair, complete_checksums};
 use super::real_trunks::{is_the_machines, undisturbed_or_skipped};
 use super::starved::CpuWatch;
+use super::trace::trace;
 use serde_json::Value;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
@@ -83,14 +84,20 @@ fn voice(gateways: [&Gateway; 2], arguments: &str) -> Result<Said, (String, bool
 
 /// Two gateways, and what is done with them; skipped, with the reason, where no namespaces can be made.
 fn between_two_gateways(test: &str, body: impl FnOnce(&Gateway, &Gateway) + Send) {
+    between_two(test, ["off"; 2], body);
+}
+
+/// The same with what they do about the protection of media.
+fn between_two(test: &str, srtp: [&str; 2], body: impl FnOnce(&Gateway, &Gateway) + Send) {
+    let tuning = |gateway, far_end, srtp| tuning(gateway, far_end).set("cards.cesopsn.srtp", &format!("{srtp:?}"));
     let run = || match Pair::new("1") {
         Err(reason) => eprintln!("skipped: {test}: {reason}"),
         Ok(pair) => {
             // A veth pair passes datagrams that are sent at once on as one, for hardware to cut: what is captured would be none that is sent.
             complete_checksums(NEAR);
             pair.within(|| complete_checksums(FAR));
-            let near = Gateway::start(tuning(NEAR_GATEWAY, 51_000));
-            let far = pair.within(|| Gateway::start(tuning(FAR_GATEWAY, 52_000)));
+            let near = Gateway::start(tuning(NEAR_GATEWAY, 51_000, srtp[0]));
+            let far = pair.within(|| Gateway::start(tuning(FAR_GATEWAY, 52_000, srtp[1])));
             body(&near, &far);
             for gateway in [&near, &far] {
                 assert!(gateway.rows(&["connections"]).is_empty(), "no call is stuck");
@@ -205,6 +212,30 @@ fn a_bad_network_impairs_a_voice_and_ends_no_call() {
                 _ => Err(said.failed("the voice is worse than the network")),
             }
         });
+    });
+}
+
+/// RFC 3711, RFC 4568: one gateway requires protection, the other one accepts it, and a voice passes with its digits, also with packets lost;
+/// what is not protected is refused. Keys are shown to nobody who traces.
+#[test]
+fn a_protected_voice_passes_from_trunk_to_trunk() {
+    between_two("a_protected_voice_passes_from_trunk_to_trunk", ["require", "accept"], |near, far| {
+        let _traced = trace(near, &["--seconds", "600"]);
+        undisturbed_or_skipped("a protected voice", || {
+            let said = voice([near, far], "--srtp --duration 0.5 --hold 1500 --digits 15# --rtp-loss 1")?;
+            let number = |path: &str| said.number(path);
+            match (number("/mos/min"), number("/digits"), number("/rtp/received")) {
+                (mos, 24.0, 200.0..) if mos >= FAIR => {}
+                _ => return Err(said.failed("the voice is worse than the network")),
+            }
+            let counters = |gateway: &Gateway| ["srtp_replayed", "srtp_unauthentic"].map(|name| gateway.counter(name));
+            assert_eq!([counters(near), counters(far)], [[0; 2]; 2], "{}", said.report);
+            Ok(())
+        });
+        let traced = std::fs::read_to_string(near.tuning.directory.join("trace")).unwrap();
+        let stars = "*".repeat(40);
+        assert!(traced.contains(" RTP/SAVP ") && traced.split("inline:").count() > 8, "{traced}");
+        assert!(traced.split("inline:").skip(1).all(|rest| rest.starts_with(&stars)), "{traced}");
     });
 }
 

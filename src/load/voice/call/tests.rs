@@ -23,6 +23,7 @@ impl Bench {
             coding: "PCMU",
             signal: Signal::Tone,
             period_ms: 20,
+            srtp: false,
             hold: Duration::from_secs(1),
             digits: Some(digits),
             impairment: Impairment { loss: 0.0, jitter: Duration::ZERO },

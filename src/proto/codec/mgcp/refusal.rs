@@ -214,8 +214,10 @@ faults! {
         SdpMediaMissing = 509 "session description lacks m=",
         /// Media, but none of it audio.
         SdpAudioMissing = 505 "session description has no audio medium",
-        /// A transport other than RTP/AVP and LOCAL.
+        /// A transport other than RTP/AVP, RTP/SAVP and LOCAL.
         SdpTransport = 505 "transport of the audio medium is not supported",
+        /// RTP/SAVP without an `a=crypto` that can be used (RFC 4568).
+        SdpCrypto = 505 "no a=crypto of the audio medium can be used",
         /// `a=MGCPlocalcx` without a connection identifier.
         SdpLocalConnection = 509 "a=MGCPlocalcx of the session description is malformed",
     }

@@ -1,8 +1,9 @@
 //! What follows the port of an audio medium: its payload types and attributes. It says nothing about one call: who describes many
 //! media writes the same over and over, so that a reader may remember what it meant.
 
-use super::{Encoding, static_encoding};
+use super::{Encoding, crypto, static_encoding};
 use crate::proto::base::HexId;
+use crate::proto::base::srtp::Crypto;
 use crate::proto::codec::mgcp::{Fault, Refusal};
 use crate::proto::codec::scan::{self, Lines};
 
@@ -102,13 +103,31 @@ struct Slot {
     parameters: Span,
 }
 
+/// How media is carried.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Transport {
+    /// `RTP/AVP`.
+    Plain,
+    /// `RTP/SAVP`.
+    Protected,
+    /// `LOCAL`: inside the gateway.
+    Local,
+}
+
+/// Whether what follows the port of an audio medium is protected, and so has a key in it, which nobody remembers who need not.
+pub fn is_protected(tail: &[u8]) -> bool {
+    scan::trim_start(tail).starts_with(b"RTP/SAVP")
+}
+
 /// What follows the port of an audio medium, read. Its places are those in the text it was read from: the same text in another description
 /// has the same meaning.
 #[derive(Clone, Copy, Debug)]
 pub struct Media {
-    local: bool,
+    transport: Transport,
     connection: Option<Span>,
     attributes: Attributes,
+    /// The first `a=crypto` that can be used.
+    crypto: Span,
     slots: [Slot; FORMATS_MAX],
     count: u8,
 }
@@ -128,17 +147,18 @@ impl Media {
     /// Reads what follows the port, up to the end of the description. What is wrong in the first line is refused at 0.
     pub fn parse(tail: &[u8]) -> Result<Media, Refusal> {
         let mut lines = Lines::new(tail);
-        let mut media =
-            Media { local: false, connection: None, attributes: Attributes::default(), slots: [Slot::default(); FORMATS_MAX], count: 0 };
         // For each payload type the place behind its slot; 0: not announced.
         let mut places = [0; 128];
         let (transport, formats) = scan::word(lines.next().unwrap_or_default());
-        media.local = match transport {
-            b"RTP/AVP" => false,
-            b"LOCAL" => true,
+        let transport = match transport {
+            b"RTP/AVP" => Transport::Plain,
+            b"RTP/SAVP" => Transport::Protected,
+            b"LOCAL" => Transport::Local,
             b"" => return Err(Refusal::new(Fault::SdpMedia, 0)),
             _ => return Err(Refusal::new(Fault::SdpTransport, 0)),
         };
+        let (attributes, slots) = (Attributes::default(), [Slot::default(); FORMATS_MAX]);
+        let mut media = Media { transport, connection: None, attributes, crypto: Span::default(), slots, count: 0 };
         media.read_formats(formats, &mut places).ok_or(Refusal::new(Fault::SdpMedia, 0))?;
         let mut ours = true;
         for line in lines.take_while(|line| !line.is_empty()) {
@@ -152,12 +172,25 @@ impl Media {
                 _ => return Err(refuse(Fault::SdpLine)),
             }
         }
+        if media.is_protected() && media.crypto.of(tail).is_none() {
+            return Err(Refusal::new(Fault::SdpCrypto, 0));
+        }
         Ok(media)
+    }
+
+    /// Whether its transport is RTP/SAVP; then it has a [`Media::crypto`].
+    pub fn is_protected(&self) -> bool {
+        self.transport == Transport::Protected
+    }
+
+    /// What protects what comes from who wrote it: the first `a=crypto` that can be used; `tail` is what it was read from.
+    pub fn crypto(&self, tail: &[u8]) -> Option<Crypto> {
+        crypto::read(self.crypto.of(tail)?)
     }
 
     /// Whether its transport is LOCAL.
     pub(super) fn is_local(&self) -> bool {
-        self.local
+        self.transport == Transport::Local
     }
 
     /// The value of its own `c=`; `tail` is what it was read from.
@@ -195,6 +228,14 @@ impl Media {
     }
 
     fn attribute(&mut self, tail: &[u8], value: &[u8], places: &[u8; 128]) -> Result<(), Fault> {
+        if self.is_protected()
+            && let Some(crypto) = value.strip_prefix(b"crypto:")
+        {
+            if self.crypto.of(tail).is_none() && crypto::read(crypto).is_some() {
+                self.crypto = Span::of_part(tail, crypto);
+            }
+            return Ok(());
+        }
         let (argument, is_encoding) = match (value.strip_prefix(b"rtpmap:"), value.strip_prefix(b"fmtp:")) {
             (Some(argument), _) => (argument, true),
             (_, Some(argument)) => (argument, false),

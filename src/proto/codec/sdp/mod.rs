@@ -1,16 +1,18 @@
-//! Session descriptions as far as a trunking gateway needs them (RFC 2327, RFC 3264 for direction, RFC 3435 3.4; G-SDP-01 to -06).
+//! Session descriptions as far as a trunking gateway needs them (RFC 2327, RFC 3264 for direction, RFC 4568 for
+//! keys, RFC 3435 3.4; G-SDP-01 to -06).
 //!
 //! [`Session::parse`] reads the connection of the first audio medium of a description from outside and ignores every line it does not
 //! know; the text itself is kept by whoever needs it again ([`write_raw`]). [`Description`] is what we write about ourselves. Unlike
 //! the rest of MGCP, session descriptions are case-sensitive.
 
+pub mod crypto;
 mod media;
 mod read;
 mod write;
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-pub use media::{Direction, FORMATS_MAX, Format, Formats, Media};
+pub use media::{Direction, FORMATS_MAX, Format, Formats, Media, is_protected};
 pub use read::{Head, Session, is_absent};
 pub use write::{Description, Payload, write, write_absent, write_raw, write_short};
 

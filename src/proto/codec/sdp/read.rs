@@ -179,6 +179,7 @@ fn parse_address(value: &[u8]) -> Result<Address<'_>, Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proto::base::srtp::Suite;
     use crate::proto::codec::sdp::{Encoding, FORMATS_MAX, Format, static_encoding};
     use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -246,7 +247,9 @@ mod tests {
             ("m=audio 1 RTP/AVP", Fault::SdpMedia),
             ("m=audio 1 RTP/AVP 128", Fault::SdpMedia),
             ("m=audio 1 RTP/AVP PCMU", Fault::SdpMedia),
-            ("m=audio 1 RTP/SAVP 0", Fault::SdpTransport),
+            ("m=audio 1 RTP/SAVPF 0", Fault::SdpTransport),
+            ("m=audio 1 RTP/SAVP 0", Fault::SdpCrypto),
+            ("m=audio 1 RTP/SAVP 0\na=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:x", Fault::SdpCrypto),
             ("M=audio 1 RTP/AVP 0", Fault::SdpLine),
             ("nonsense", Fault::SdpLine),
             ("m=image 1 udptl t38", Fault::SdpAudioMissing),
@@ -285,6 +288,27 @@ mod tests {
                 assert!(media.formats(head.tail()).eq(session.formats()) && session.formats().count() == 2);
             }
         }
+    }
+
+    /// RFC 4568 5.1.2: the first line that can be used is taken; those of a medium that is not protected say nothing.
+    #[test]
+    fn the_first_usable_key_is_taken() {
+        let key = |letter: &str| letter.repeat(40);
+        let lines = [
+            format!("a=crypto:1 AEAD_AES_128_GCM inline:{}", key("A")),
+            format!("a=crypto:2 AES_CM_128_HMAC_SHA1_80 inline:{}|2^20|1:4", key("B")),
+            format!("a=crypto:3 AES_CM_128_HMAC_SHA1_32 inline:{}|2^20", key("C")),
+            format!("a=crypto:4 AES_CM_128_HMAC_SHA1_80 inline:{}", key("D")),
+        ]
+        .join("\n");
+        let found = |medium: &str| {
+            let text = with(&format!("{medium}\n{lines}\nm=audio 2 RTP/AVP 8\na=crypto:9 AES_CM_128_HMAC_SHA1_80 inline:{}", key("E")));
+            let head = Head::parse(text.as_bytes()).unwrap();
+            let media = Media::parse(head.tail()).unwrap();
+            (media.is_protected(), media.crypto(head.tail()).map(|crypto| (crypto.tag, crypto.suite, crypto.lifetime)))
+        };
+        assert_eq!(found("m=audio 1 RTP/SAVP 0"), (true, Some((3, Suite::Tag32, 1 << 20))));
+        assert_eq!(found("m=audio 1 RTP/AVP 0"), (false, None));
     }
 
     #[test]

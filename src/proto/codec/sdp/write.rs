@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use super::Address;
+use super::crypto::inline;
 use crate::proto::base::HexId;
+use crate::proto::base::srtp::Crypto;
 use crate::proto::codec::mgcp::Writer;
 use crate::proto::codec::scan::Lines;
 
@@ -34,6 +36,8 @@ pub struct Description<'a> {
     pub ptime_ms: Option<u16>,
     /// The connection, for `a=MGCPlocalcx` of the LOCAL form.
     pub connection: Option<HexId>,
+    /// What protects what we send: RTP/SAVP. Nothing does in the LOCAL form.
+    pub crypto: Option<&'a Crypto>,
 }
 
 /// The empty line and our description.
@@ -48,6 +52,7 @@ pub fn write_short(writer: &mut Writer<'_>, description: &Description<'_>) {
 
 fn write_lines(writer: &mut Writer<'_>, description: &Description<'_>, full: bool) {
     let local = matches!(description.address, Address::Local(_));
+    let crypto = description.crypto.filter(|_| !local);
     writer.begin_description();
     if full {
         writer.text("v=0\r\no=- ");
@@ -73,7 +78,11 @@ fn write_lines(writer: &mut Writer<'_>, description: &Description<'_>, full: boo
     }
     writer.text("m=audio ");
     writer.number(if local { 0 } else { u64::from(description.port) });
-    writer.text(if local { " LOCAL" } else { " RTP/AVP" });
+    writer.text(match crypto {
+        _ if local => " LOCAL",
+        Some(_) => " RTP/SAVP",
+        None => " RTP/AVP",
+    });
     for payload in description.payloads {
         writer.byte(b' ');
         writer.octet(payload.payload_type);
@@ -81,6 +90,15 @@ fn write_lines(writer: &mut Writer<'_>, description: &Description<'_>, full: boo
     writer.end_line();
     for payload in description.payloads {
         writer.text(payload.attributes);
+    }
+    if let Some(crypto) = crypto {
+        writer.text("a=crypto:");
+        writer.number(u64::from(crypto.tag));
+        writer.byte(b' ');
+        writer.text(crypto.suite.name());
+        writer.text(" inline:");
+        writer.bytes(&inline(&crypto.key)[..]);
+        writer.end_line();
     }
     if let Some(ptime_ms) = description.ptime_ms.filter(|_| full) {
         writer.text("a=ptime:");
@@ -134,6 +152,7 @@ pub fn write_absent(writer: &mut Writer<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proto::base::srtp::{LIFETIME, MasterKey, Suite};
     use crate::proto::codec::sdp::{Session, is_absent};
 
     const PCMU: Payload<'static> = Payload { payload_type: 0, attributes: "" };
@@ -149,7 +168,16 @@ mod tests {
 
     fn description(address: Address<'static>) -> Description<'static> {
         let connection = HexId::parse(b"ab");
-        Description { session_id: 7, version: 8, address, port: 4000, payloads: &[PCMU, G726], ptime_ms: Some(20), connection }
+        Description {
+            session_id: 7,
+            version: 8,
+            address,
+            port: 4000,
+            payloads: &[PCMU, G726],
+            ptime_ms: Some(20),
+            connection,
+            crypto: None,
+        }
     }
 
     #[test]
@@ -170,6 +198,20 @@ mod tests {
         let text = written(|w| write_short(w, &description(Address::Ip4([192, 0, 2, 10].into()))));
         assert_eq!(text, "\r\nv=0\r\nc=IN IP4 192.0.2.10\r\nm=audio 4000 RTP/AVP 0 96\r\na=rtpmap:96 G726-32/8000\r\na=fmtp:96 x=1\r\n");
         assert!(Session::parse(text.trim_ascii_start().as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn a_protected_medium_has_its_key() {
+        let crypto = Crypto { tag: 5, suite: Suite::Tag32, key: MasterKey::new([0; 30]), lifetime: LIFETIME };
+        let ours = Description { crypto: Some(&crypto), ..description(Address::Ip4([192, 0, 2, 10].into())) };
+        let text = written(|w| write_short(w, &ours));
+        let key = "A".repeat(40);
+        assert!(text.contains("\r\nm=audio 4000 RTP/SAVP 0 96\r\n"), "{text}");
+        assert!(text.ends_with(&format!("\r\na=crypto:5 AES_CM_128_HMAC_SHA1_32 inline:{key}\r\n")), "{text}");
+        assert!(Session::parse(text.trim_ascii_start().as_bytes()).is_ok());
+        let inside = Description { address: Address::Local(b"ds/ds1-1/1"), ..ours };
+        let text = written(|w| write(w, &inside));
+        assert!(text.contains("m=audio 0 LOCAL 0 96\r\n") && !text.contains("crypto"), "{text}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod keys;
 mod modes;
 mod path;
+mod protected;
 mod quality;
 mod reports;
 mod tones;
