@@ -22,8 +22,9 @@ fn protected_packets_allocate_nothing() {
     let before = allocations();
     for step in 0..1_500 {
         let now = Time::from_millis(step * 20);
-        let [one, two] = &mut pair;
-        for (from, to) in [(&mut *one, &mut *two), (two, one)] {
+        for side in 0..2 {
+            let [one, two] = &mut pair;
+            let (from, to) = if side == 0 { (one, two) } else { (two, one) };
             from.exchange(now, &mut [0x42; 160], &mut |_, _, kind, packet| {
                 to.packet(now, 0, far, kind, packet);
                 // A replay, and one that was changed.
