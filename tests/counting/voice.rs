@@ -20,21 +20,21 @@ fn protected_packets_allocate_nothing() {
         ds0
     });
     let before = allocations();
-    for step in 0..1_500 {
+    for step in 0..400 {
         let now = Time::from_millis(step * 20);
         for side in 0..2 {
             let [one, two] = &mut pair;
             let (from, to) = if side == 0 { (one, two) } else { (two, one) };
             from.exchange(now, &mut [0x42; 160], &mut |_, _, kind, packet| {
-                to.packet(now, 0, far, kind, packet);
-                // A replay, and one that was changed.
-                to.packet(now, 0, far, kind, packet);
+                // One that was changed, as it was, and a replay.
                 to.packet(now, 0, far, Kind::Rtp, &packet[..packet.len() - 1]);
+                to.packet(now, 0, far, kind, packet);
+                to.packet(now, 0, far, kind, packet);
             });
             while from.poll().is_some() {}
         }
     }
     assert_eq!(allocations() - before, 0);
     let report = pair[1].report(0);
-    assert!(report.packets_received >= 1_490 && report.replayed >= 1_490 && report.unauthentic >= 1_490, "{report:?}");
+    assert!(report.packets_received >= 395 && report.replayed >= 395 && report.unauthentic >= 395, "{report:?}");
 }

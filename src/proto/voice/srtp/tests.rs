@@ -155,9 +155,12 @@ fn the_index_is_found_across_wraps_with_loss() {
     let (mut taken, mut lost) = (0, 0);
     for number in 0x7ff0..0x2_1000u32 {
         let sequence = number as u16;
-        let protected = sent(&mut one, 7, sequence);
         let near_wrap = !(0x100..0xff00).contains(&sequence);
-        if !near_wrap && number % 500 != 0 || rng.chance(200_000) {
+        if !near_wrap && number % 500 != 0 {
+            continue;
+        }
+        let protected = sent(&mut one, 7, sequence);
+        if rng.chance(200_000) {
             lost += 1;
             continue;
         }
@@ -175,7 +178,7 @@ fn the_index_is_found_across_wraps_with_loss() {
             taken += 1;
         }
     }
-    assert!(taken > 800 && lost > 100_000, "{taken} {lost}");
+    assert!(taken > 800 && lost > 200, "{taken} {lost}");
 }
 
 /// A far end may go on as another source; of the one before nothing is taken again.
