@@ -64,6 +64,7 @@ fn o03_every_line_written_ends_in_cr_lf() {
         payloads: &payloads,
         ptime_ms: command.options().unwrap().period_ms.map(|range| range.low),
         connection: None,
+        crypto: None,
     };
     let mut buffer = [0; 1000];
     let mut writer = Writer::new(&mut buffer);

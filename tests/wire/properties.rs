@@ -293,7 +293,7 @@ proptest! {
         let lines: Vec<(u8, String)> = types.iter().map(|&payload_type| (payload_type, lines(payload_type))).collect();
         let payloads: Vec<Payload<'_>> = lines.iter().map(|(payload_type, attributes)| Payload { payload_type: *payload_type, attributes }).collect();
         let description = Description {
-            session_id, version: 1, address: Address::Ip4(ip.into()), port, payloads: &payloads, ptime_ms: ptime, connection: None,
+            session_id, version: 1, address: Address::Ip4(ip.into()), port, payloads: &payloads, ptime_ms: ptime, connection: None, crypto: None,
         };
         let message = written(|w| {
             w.response(code, id, None, &text);

@@ -253,6 +253,21 @@ mod tests {
     use super::*;
     use crate::proto::base::Rng;
 
+    /// A string with a key in it leaves nothing behind.
+    #[test]
+    fn secret_strings_are_overwritten_when_they_are_given_back() {
+        let mut blobs = Blobs::new(8);
+        let text = [0x55; 600];
+        let left = |blobs: &Blobs| blobs.bytes.iter().filter(|byte| **byte == 0x55).count();
+        let mut secret = blobs.store(&text).unwrap().keep_secret(true);
+        assert_eq!(left(&blobs), 600);
+        blobs.free(&mut secret);
+        assert_eq!(left(&blobs), 0);
+        let mut plain = blobs.store(&text).unwrap().keep_secret(false);
+        blobs.free(&mut plain);
+        assert_eq!(left(&blobs), 600, "what is none costs nothing");
+    }
+
     #[test]
     fn strings_come_back_and_room_is_neither_lost_nor_doubled() {
         let mut blobs = Blobs::new(64);

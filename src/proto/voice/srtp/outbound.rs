@@ -1,7 +1,7 @@
 //! What a connection sends.
 
 use super::session::Session;
-use super::{CONTROL_TAG, ENCRYPTED, INDEX};
+use super::{CONTROL_TAG, ENCRYPTED};
 use crate::proto::base::srtp::{Crypto, LIFETIME};
 use crate::proto::voice::rtp::{self, array};
 
@@ -70,7 +70,6 @@ impl Outbound {
         session.apply(ssrc, index.into(), room.get_mut(8..length)?);
         self.control += 1;
         let length = append(room, length, &(ENCRYPTED | index).to_be_bytes())?;
-        debug_assert!(length >= 8 + INDEX);
         let tag = session.tag(room.get(..length)?, &[]);
         append(room, length, tag.get(..CONTROL_TAG)?)
     }

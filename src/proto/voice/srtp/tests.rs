@@ -91,6 +91,24 @@ fn packets_are_those_of_another_implementation() {
     }
 }
 
+/// RFC 3711 3.4: an RTCP packet says itself whether it is encrypted; its tag is right all the same.
+#[test]
+fn a_report_in_the_clear_is_read_when_its_tag_is_right() {
+    let key = other(2);
+    let mut guard = guard(&crypto(Suite::Tag80, other(1)), &crypto(Suite::Tag80, key.clone()));
+    let report = [0x80, 201, 0, 1, 0, 0, 0, 7, 1, 2, 3, 4];
+    let session = session::Session::control(&key).unwrap();
+    let plain = |index: u32| {
+        let octets = [&report[..], &index.to_be_bytes()].concat();
+        [&octets[..], &session.tag(&octets, &[])[..CONTROL_TAG]].concat()
+    };
+    assert_eq!(guard.unprotect(Kind::Rtcp, &plain(5)), Ok(&report[..]));
+    assert_eq!(guard.unprotect(Kind::Rtcp, &plain(5)), Err(Rejected::Replayed));
+    let mut encrypted = plain(6);
+    encrypted[12] |= 0x80;
+    assert_eq!(guard.unprotect(Kind::Rtcp, &encrypted), Err(Rejected::Unauthentic), "E is under the tag");
+}
+
 /// RFC 3711 3.3.2: a packet is taken once, also out of order, as long as it is among the last 64.
 #[test]
 fn a_packet_is_taken_once() {
