@@ -41,9 +41,6 @@ const CONFIRMED_STEP: Duration = Duration::from_millis(10);
 /// Entries with one id under different names or contents; more are refused as [`Full::SameId`].
 const SAME_ID: usize = 256;
 
-/// Entries that `begin` clears away when they are due: one more than it adds.
-const SWEEP: usize = 2;
-
 /// Entries that `begin` clears away, when they are due, before it refuses.
 const SWEEP_FULL: usize = 64;
 
@@ -305,9 +302,10 @@ impl History {
         (entry.state, entry.length) = (State::Confirmed, u16::try_from(steps).unwrap_or(u16::MAX));
     }
 
-    /// Notes a command that [`History::lookup`] called new as running, with room for its response. On an error nothing changed.
+    /// Notes a command that [`History::lookup`] called new as running, with room for its response. On an error nothing changed. What is
+    /// due makes room when there is none; as long as there is some, that is left to [`History::expire`].
     pub fn begin(&mut self, now: Time, start: &Start) -> Result<Handle, Full> {
-        self.expire(now, SWEEP);
+        self.latest = self.latest.max(now);
         let Start { command, agent, class, room } = *start;
         let room = room.min(self.limits.largest);
         let (spare_entries, spare_bytes) = match class {
@@ -417,7 +415,7 @@ impl History {
             outcome = Confirm::Released;
             self.set_confirmed(slot, self.latest);
             if at_tail {
-                self.pass_bodies(SWEEP_BODIES);
+                self.pass_bodies(slot, SWEEP_BODIES);
             }
         }
         outcome
@@ -432,7 +430,7 @@ impl History {
         if last >= CONFIRM_SPAN || *budget <= last {
             self.latest = self.latest.max(now);
             self.ranges.add(self.latest, agent, low, high, self.t_hist);
-            self.pass_bodies(SWEEP_BODIES);
+            self.pass_bodies(self.oldest_body, SWEEP_BODIES);
             result.kept = true;
             return result;
         }
@@ -454,7 +452,7 @@ impl History {
     /// Forgets up to `budget` commands whose response is T-HIST old (G-TRX-05). Returns how many.
     pub fn expire(&mut self, now: Time, budget: usize) -> usize {
         self.latest = self.latest.max(now);
-        let mut forgotten = 0;
+        let (before, mut forgotten) = (self.oldest_body, 0);
         while forgotten < budget && self.finished.first != NONE {
             let slot = self.finished.first;
             let Entry { time, later, .. } = *self.table.at(slot);
@@ -462,8 +460,7 @@ impl History {
                 break;
             }
             if self.oldest_body == slot {
-                self.table.at_mut(slot).state = State::Confirmed;
-                self.pass_bodies(1);
+                self.oldest_body = later;
             }
             self.finished.first = later;
             if later == NONE {
@@ -472,7 +469,7 @@ impl History {
             self.table.remove(slot);
             forgotten += 1;
         }
-        self.pass_bodies(SWEEP_BODIES);
+        self.pass_bodies(before, SWEEP_BODIES);
         forgotten
     }
 
@@ -547,9 +544,8 @@ impl History {
         None
     }
 
-    /// Moves the ring's tail over bodies that nobody will ask for, at most `budget` of them.
-    fn pass_bodies(&mut self, budget: usize) {
-        let before = self.oldest_body;
+    /// Moves the ring's tail from the body of `before` over bodies that nobody will ask for, at most `budget` of them.
+    fn pass_bodies(&mut self, before: u32, budget: usize) {
         for _ in 0..budget {
             if self.oldest_body == NONE {
                 break;
