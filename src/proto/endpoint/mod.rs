@@ -268,16 +268,19 @@ impl Endpoints {
     }
 
     /// Whether the core owns `endpoint`.
+    #[inline]
     pub fn owns(&self, endpoint: EndpointIndex) -> bool {
         self.place(endpoint).is_some()
     }
 
     /// One endpoint.
+    #[inline]
     pub fn get(&self, endpoint: EndpointIndex) -> Option<&Endpoint> {
         self.list.get(self.place(endpoint)?)
     }
 
     /// One endpoint, to change. Call [`Endpoints::refresh_idle`] after a change of service state.
+    #[inline]
     pub fn get_mut(&mut self, endpoint: EndpointIndex) -> Option<&mut Endpoint> {
         let place = self.place(endpoint)?;
         self.list.get_mut(place)
