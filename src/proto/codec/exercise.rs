@@ -176,7 +176,7 @@ fn command(message: &[u8], digest: &mut Digest) {
         if let Some(options) = digest.result(command.options()) {
             local_options(&options, digest);
         }
-        if let Some(bearer) = digest.result(command.bearer()) {
+        if let Some(bearer) = digest.result(command.bearer()).flatten() {
             digest.number(bearer.packages().count() as u64);
         }
         let lists = [

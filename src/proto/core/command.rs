@@ -394,6 +394,9 @@ impl Core {
 
     /// `K:` of a command: responses the agent has. Ids not known here travel to the other cores (G-ACK-01..05).
     pub(super) fn confirm<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, agent: AgentId, command: &Command<'_>) {
+        if command.get(Code::K).is_none() {
+            return;
+        }
         let mut budget = CONFIRM_BUDGET;
         for (low, high) in command.confirmed().take(CONFIRM_RANGES) {
             let result = self.history.confirm_range(turn.now, agent, low, high, &mut budget);
@@ -435,10 +438,12 @@ impl Core {
     pub(super) fn note_success(&mut self, received: Received, endpoint: EndpointIndex, domain: u8) {
         let source = Some((received.message.agent, received.origin.from));
         if let Some(state) = self.calls.endpoints.get_mut(endpoint) {
-            let before = std::mem::replace(&mut state.source, source);
             state.domain = domain;
-            if state.entity == EntityId::SOURCE && before != source {
-                self.report_entity(endpoint);
+            if state.source != source {
+                state.source = source;
+                if state.entity == EntityId::SOURCE {
+                    self.report_entity(endpoint);
+                }
             }
         }
     }

@@ -9,8 +9,9 @@ use crate::proto::endpoint::Law;
 pub type ConfigurePlan = Option<Law>;
 
 /// Reads `B:` of `command`.
+#[inline]
 pub fn validate(_calls: &Calls, command: &Command<'_>) -> Result<ConfigurePlan, Refused> {
-    let bearer = command.bearer()?;
+    let Some(bearer) = command.bearer()? else { return Ok(None) };
     if bearer.packages().next().is_some() {
         return Err(PACKAGE_UNKNOWN);
     }

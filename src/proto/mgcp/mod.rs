@@ -96,6 +96,7 @@ impl Calls {
     }
 
     /// Where the event machine has `endpoint`; `None` when it is as after a restart.
+    #[inline]
     pub fn watch_slot(&self, endpoint: EndpointIndex) -> Option<event::WatchSlot> {
         self.endpoints.get(endpoint)?.watch
     }
@@ -127,6 +128,7 @@ impl Calls {
     }
 
     /// What the event machine knows of `endpoint`.
+    #[inline]
     pub fn watch(&self, endpoint: EndpointIndex) -> Option<&event::Watch> {
         self.watches.get(self.watch_slot(endpoint)?)
     }
@@ -377,6 +379,7 @@ impl Outcome {
 }
 
 /// Which of the gateway's domain names `name` uses (G-EPN-01, G-EPN-04).
+#[inline]
 pub fn domain_of(plan: &Plan, name: &EndpointName<'_>) -> Result<u8, Refused> {
     // As a rule it is written just so, and comparing bytes is a tenth of comparing letters.
     let same = |domain: &[u8]| domain == name.domain || domain.eq_ignore_ascii_case(name.domain);
@@ -392,6 +395,7 @@ pub fn own_name<'a>(plan: &Plan, line: &CommandLine<'a>) -> Option<EndpointName<
 
 /// Whether every parameter of `command` that belongs to a package belongs to one that has it: BA, in an AuditEndpoint; those of B have codes
 /// of their own (G-PAR-04, G-RTN-03).
+#[inline]
 pub fn packages_supported(command: &Command<'_>) -> Result<(), Refused> {
     for one in command.extensions() {
         match find_package(one.package) {
@@ -404,6 +408,7 @@ pub fn packages_supported(command: &Command<'_>) -> Result<(), Refused> {
 }
 
 /// Whether `endpoint` executes commands other than audits (G-SVC-01, G-RTN-02).
+#[inline]
 pub fn in_service(calls: &Calls, endpoint: EndpointIndex) -> Result<(), Refused> {
     let state = calls.endpoints.get(endpoint).ok_or(ENDPOINT_UNKNOWN)?;
     match (state.service.in_service, state.service.refusal) {

@@ -7,7 +7,7 @@ use super::configure::{self, ConfigurePlan};
 use super::event::{self, Carrier, Check, Lists, Quarantine};
 use super::{Calls, ENTITY_REFUSED, NO_ENTITY_LEFT, PERSISTENT_ALONE, Refused};
 use crate::proto::base::{AgentId, Counter, EndpointIndex, HexId, Time};
-use crate::proto::codec::mgcp::{Code, Command};
+use crate::proto::codec::mgcp::{Code, CodeSet, Command};
 use crate::proto::endpoint::{Blobs, ConnectionId, EntityId};
 use crate::proto::package::ChannelKind;
 
@@ -43,20 +43,19 @@ enum EntityPlan {
 /// Checks the request part of `command` for `endpoint`; it may be any command that can carry one.
 pub fn validate(calls: &Calls, command: &Command<'_>, endpoint: EndpointIndex, carrier: Carrier) -> Result<RequestPlan, Refused> {
     let plan = read(calls, command)?;
-    let (mut blocks, mut replaced) = (entity_blocks(calls, &plan, command)?, 0);
+    let mut blocks = entity_blocks(calls, &plan, command)?;
+    let lists = if plan.requests() { lists(command)? } else { Lists::default() };
     if plan.requests() {
-        let lists = lists(command)?;
         blocks += check_lists(calls, &lists, endpoint, carrier)?;
-        replaced += event::replaced(calls, endpoint, &lists);
     }
-    if let Some(text) = command.description {
-        blocks += Blobs::blocks_for(text.len());
-        replaced += match carrier {
-            Carrier::Known(id, _) => calls.endpoints.find(endpoint, id).map_or(0, |(_, found)| Blobs::blocks(found.remote_text)),
-            _ => 0,
-        };
+    blocks += command.description.map_or(0, |text| Blobs::blocks_for(text.len()));
+    if blocks > 0 {
+        let mut replaced = if plan.requests() { event::replaced(calls, endpoint, &lists) } else { 0 };
+        if let (Some(_), Carrier::Known(id, _)) = (command.description, carrier) {
+            replaced += calls.endpoints.find(endpoint, id).map_or(0, |(_, found)| Blobs::blocks(found.remote_text));
+        }
+        calls.room_for(blocks, replaced)?;
     }
-    calls.room_for(blocks, replaced)?;
     Ok(plan)
 }
 
@@ -91,6 +90,9 @@ pub fn check(calls: &Calls, command: &Command<'_>, endpoint: EndpointIndex, carr
 }
 
 fn check_lists(calls: &Calls, lists: &Lists<'_>, endpoint: EndpointIndex, carrier: Carrier) -> Result<u32, Refused> {
+    if lists.is_empty() && !event::keeps_persistent(calls, endpoint) {
+        return Ok(0);
+    }
     Check::new(calls, endpoint, carrier).request(lists)?;
     event::blocks(calls.channel_kind(endpoint), lists)
 }
@@ -139,7 +141,9 @@ pub fn hold(calls: &mut Calls, lists: &Lists<'_>, shapes: &mut Shapes, endpoint:
 
 /// The room held for a request on `endpoint` is used next.
 pub fn draw(calls: &mut Calls, lists: &Lists<'_>, shapes: &Shapes, endpoint: EndpointIndex) {
-    event::make_room(calls, endpoint, lists);
+    if let Some(slot) = calls.watch_slot(endpoint) {
+        event::make_room(calls, slot, lists);
+    }
     let needed = shapes.blocks(calls.channel_kind(endpoint)).unwrap_or(0);
     calls.endpoints.blobs.draw(needed);
 }
@@ -150,7 +154,13 @@ pub fn blocks(calls: &Calls, command: &Command<'_>, endpoint: EndpointIndex) -> 
 }
 
 /// The lists of a request, which are the same for every endpoint.
+#[inline]
 pub fn lists<'a>(command: &Command<'a>) -> Result<Lists<'a>, Refused> {
+    const PARTS: CodeSet = CodeSet::of(&[Code::R, Code::S, Code::T, Code::BPr, Code::D, Code::Q]);
+    if command.codes().meets(PARTS) { read_lists(command) } else { Ok(Lists::default()) }
+}
+
+fn read_lists<'a>(command: &Command<'a>) -> Result<Lists<'a>, Refused> {
     Ok(Lists {
         requested: command.requested_events()?,
         signals: command.signals()?,
@@ -197,7 +207,7 @@ pub fn apply_lists(
     calls: &mut Calls,
     now: Time,
     endpoint: EndpointIndex,
-    (plan, &lists): (&RequestPlan, &Lists<'_>),
+    (plan, lists): (&RequestPlan, &Lists<'_>),
     command: &Command<'_>,
     current: Option<ConnectionId>,
 ) -> bool {

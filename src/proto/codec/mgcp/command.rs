@@ -305,29 +305,17 @@ impl<'a> Command<'a> {
     }
 
     /// Which codes the command carries.
+    #[inline]
     pub fn codes(&self) -> CodeSet {
         self.parameters.present()
     }
 
     /// The parameters that belong to packages (but for `B/PR`, which has a code), at most [`EXTENSIONS_MAX`]. They are found again in the
     /// message: they are rare, and a table of them would have to be moved with every command.
+    #[inline]
     pub fn extensions(&self) -> impl Iterator<Item = Extension<'a>> + use<'a> {
-        let message = self.parameters.message;
-        let (mut at, mut left) = (self.header_at, self.extensions);
-        std::iter::from_fn(move || {
-            while left > 0 && at < message.len() {
-                let (line, next) = header_line(message, at);
-                at = next;
-                if let HeaderLine::Parameter { name, code: None, value_at, value_end } = line
-                    && let Some(slash) = name.iter().position(|&b| b == b'/')
-                {
-                    left -= 1;
-                    let value = message.get(value_at..value_end)?;
-                    return Some(Extension { package: &name[..slash], name: &name[slash + 1..], value });
-                }
-            }
-            None
-        })
+        let (message, mut at) = (self.parameters.message, self.header_at);
+        (0..self.extensions).map_while(move |_| next_extension(message, &mut at))
     }
 
     /// The message that was parsed.
@@ -391,9 +379,10 @@ impl<'a> Command<'a> {
         self.typed_or_default(Code::L, LocalConnectionOptions::parse_known)
     }
 
-    /// `B:`, the bearer information; all absent when the command has none.
-    pub fn bearer(&self) -> Result<BearerInformation<'a>, Refusal> {
-        self.typed_or_default(Code::B, BearerInformation::parse)
+    /// `B:`, the bearer information.
+    #[inline]
+    pub fn bearer(&self) -> Result<Option<BearerInformation<'a>>, Refusal> {
+        self.typed(Code::B, BearerInformation::parse)
     }
 
     /// `N:`. `Some(None)` is an empty one, which clears the notified entity (G-NET-03).
@@ -477,6 +466,20 @@ impl<'a> Command<'a> {
     pub fn connection_parameters(&self) -> Result<Option<ConnectionParameters>, Refusal> {
         self.typed(Code::P, |value| ConnectionParameters::parse(value).ok_or(Refusal::new(Fault::Malformed(Code::P), 0)))
     }
+}
+
+/// The first parameter of a package in the header line at `at` or one behind it; `at` moves behind it.
+fn next_extension<'a>(message: &'a [u8], at: &mut usize) -> Option<Extension<'a>> {
+    while *at < message.len() {
+        let (line, next) = header_line(message, *at);
+        *at = next;
+        if let HeaderLine::Parameter { name, code: None, value_at, value_end } = line
+            && let Some(slash) = name.iter().position(|&b| b == b'/')
+        {
+            return Some(Extension { package: &name[..slash], name: &name[slash + 1..], value: message.get(value_at..value_end)? });
+        }
+    }
+    None
 }
 
 /// 1 to 32 letters, digits and hyphens (G-SYN-10).

@@ -23,6 +23,7 @@ pub(super) fn is_in(list: EventList<'_>, kind: ChannelKind) -> bool {
 }
 
 /// The connection that is asked for, has not been told of and has been up longest; when it has been up for long.
+#[inline]
 fn oldest(calls: &Calls, slot: WatchSlot) -> Option<(Time, ConnectionSlot, Occurrence)> {
     let watch = calls.watches.get(slot).filter(|watch| watch.ages.are_asked())?;
     let event = long_duration()?;

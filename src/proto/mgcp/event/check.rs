@@ -2,9 +2,10 @@
 //! (RFC 3435 2.3.3, 4.4.2, RFC 3661 2.2; G-EVT-06..15, G-SIG-03..14, G-REQ-02..12, G-QUA-22).
 
 use super::list::{self, Meaning, Unknown};
+use super::playing::{Ending, SIGNALS_MAX};
 use super::sequence;
 use super::signals;
-use super::watch::{Ending, Place, SIGNALS_MAX, Watch};
+use super::watch::{Place, Watch};
 use crate::proto::base::EndpointIndex;
 use crate::proto::codec::mgcp::{
     Action, ActionSet, ConnectionRef, DigitMap, Event, EventList, EventName, ListKind, ParameterList, SymbolSet,
@@ -283,13 +284,13 @@ impl<'c> Check<'c> {
 
     /// Whether an on/off signal is on already, so that it takes no room.
     fn kept(&self, signal: EventId, place: Option<Place>) -> bool {
-        let mut signals = self.watch.into_iter().flat_map(|watch| watch.signals());
+        let mut signals = self.watch.into_iter().flat_map(|watch| watch.signals.iter());
         signals.any(|one| one.signal == signal && Some(one.place) == place && one.ending == Ending::Order)
     }
 
     /// Whether a signal that lasts is on there.
     fn is_on(&self, signal: EventId, place: Option<Place>) -> bool {
-        let mut signals = self.watch.into_iter().flat_map(|watch| watch.signals());
+        let mut signals = self.watch.into_iter().flat_map(|watch| watch.signals.iter());
         let lasts = |ending| matches!(ending, Ending::Order | Ending::TimeOut(_));
         signals.any(|one| one.signal == signal && Some(one.place) == place && lasts(one.ending))
     }
@@ -297,7 +298,7 @@ impl<'c> Check<'c> {
     /// Signals that a new list does not end.
     fn lasting(&self) -> usize {
         let lasts = |ending| matches!(ending, Ending::Order | Ending::Brief(_));
-        self.watch.map_or(0, |watch| watch.signals().filter(|signal| lasts(signal.ending)).count())
+        self.watch.map_or(0, |watch| watch.signals.iter().filter(|signal| lasts(signal.ending)).count())
     }
 
     /// Where an event is asked for: 515 for a connection that is not there (G-EVT-06). `None`: on the one that is being created.

@@ -54,6 +54,7 @@ fn timer() -> Option<Occurrence> {
 }
 
 /// What the requested events say about the timer.
+#[inline]
 fn timer_actions(calls: &Calls, slot: WatchSlot) -> Option<ActionSet> {
     let watch = calls.watches.get(slot).filter(|watch| !watch.requested.is_empty())?;
     let mut room = ROOM;

@@ -17,6 +17,7 @@ pub mod check;
 mod dial;
 mod hold;
 mod list;
+mod playing;
 mod sequence;
 mod signals;
 mod watch;
@@ -45,7 +46,7 @@ pub struct Request<'a> {
     /// `N:`, its use counted; `None` when it has none.
     pub named: Option<EntityId>,
     /// Its lists.
-    pub lists: Lists<'a>,
+    pub lists: &'a Lists<'a>,
     /// What `@$` means.
     pub current: Option<ConnectionId>,
 }
@@ -70,6 +71,11 @@ pub fn blocks(kind: ChannelKind, lists: &Lists<'_>) -> Result<u32, Refused> {
     Ok(blocks)
 }
 
+/// Whether `endpoint` keeps persistent events, which may name a connection.
+pub fn keeps_persistent(calls: &Calls, endpoint: EndpointIndex) -> bool {
+    calls.watch(endpoint).is_some_and(|watch| !watch.persistent.is_empty())
+}
+
 /// How many blocks the lists have now that a request replaces.
 pub fn replaced(calls: &Calls, endpoint: EndpointIndex, lists: &Lists<'_>) -> u32 {
     let Some(watch) = calls.watch(endpoint) else { return 0 };
@@ -91,8 +97,8 @@ fn replaces(lists: &Lists<'_>, which: List) -> bool {
 }
 
 /// Gives up the lists that a request replaces, which is applied next: its own may need their room.
-pub fn make_room(calls: &mut Calls, endpoint: EndpointIndex, lists: &Lists<'_>) {
-    let Some(watch) = calls.watch_slot(endpoint).and_then(|slot| calls.watches.get_mut(slot)) else { return };
+pub fn make_room(calls: &mut Calls, slot: WatchSlot, lists: &Lists<'_>) {
+    let Some(watch) = calls.watches.get_mut(slot) else { return };
     for which in [List::Requested, List::Detected, List::Persistent, List::DigitMap] {
         if replaces(lists, which) {
             calls.endpoints.blobs.replace(which.of_mut(watch));
@@ -115,13 +121,14 @@ pub fn request(calls: &mut Calls, now: Time, endpoint: EndpointIndex, request: &
     if let Some(named) = named {
         calls.endpoints.entities.release(&mut calls.endpoints.blobs, named);
     }
-    match calls.watches.pop(slot, Which::Trigger) {
-        // What was to be notified and was not sent is not notified yet.
-        Some(trigger) if unsent => {
-            calls.watches.push(slot, Which::Observed, trigger);
+    if state == State::Notification {
+        match calls.watches.pop(slot, Which::Trigger) {
+            // What was to be notified and was not sent is not notified yet.
+            Some(trigger) if unsent => {
+                calls.watches.push(slot, Which::Observed, trigger);
+            }
+            _ => calls.watches.clear(slot, Which::Observed),
         }
-        _ if state == State::Notification => calls.watches.clear(slot, Which::Observed),
-        _ => {}
     }
     if request.quarantine.discard {
         calls.watches.clear(slot, Which::Observed);
@@ -132,14 +139,14 @@ pub fn request(calls: &mut Calls, now: Time, endpoint: EndpointIndex, request: &
     } else {
         calls.watches.quarantine_observed(slot);
     }
-    make_room(calls, endpoint, &request.lists);
-    let Lists { detected, persistent, .. } = request.lists;
+    make_room(calls, slot, request.lists);
+    let Lists { detected, persistent, .. } = *request.lists;
     for (given, which) in [(detected, List::Detected), (persistent, List::Persistent)] {
         if let Some(list) = given {
             keep(calls, slot, which, Some(list), request.current);
         }
     }
-    install(calls, now, slot, &request.lists, request.current);
+    install(calls, now, slot, request.lists, request.current);
     drain(calls, now, slot);
 }
 
@@ -166,16 +173,10 @@ impl List {
 /// Keeps a list in place of one that was given up.
 fn keep(calls: &mut Calls, slot: WatchSlot, which: List, list: Option<EventList<'_>>, current: Option<ConnectionId>) {
     let Some(watch) = calls.watches.get_mut(slot) else { return };
+    let Some(list) = list.filter(|list| !list.is_empty()) else { return watch.listens(which as usize, Sounds::NONE, false) };
     let kind = calls.plan.channel_kind(watch.endpoint);
-    let list = list.filter(|list| !list.is_empty());
-    if which != List::DigitMap {
-        watch.ages.list(which as u8, list.is_some_and(|list| age::is_in(list, kind)));
-        if let Some(sounds) = watch.sounds.get_mut(which as usize) {
-            *sounds = list.map_or(Sounds::NONE, |list| list::sounds(list, kind));
-        }
-    }
+    watch.listens(which as usize, list::sounds(list, kind), age::is_in(list, kind));
     let place = which.of_mut(watch);
-    let Some(list) = list else { return };
     let mut room = ROOM;
     let mut writer = Writer::new(&mut room);
     list::write(&mut writer, list, kind, current);
@@ -410,7 +411,7 @@ fn activate(calls: &mut Calls, now: Time, slot: WatchSlot, embedded: Embedded<'_
     });
     match possible {
         Ok(()) => {
-            make_room(calls, endpoint, &lists);
+            make_room(calls, slot, &lists);
             install(calls, now, slot, &lists, None);
         }
         Err(refused) => {
@@ -433,7 +434,7 @@ fn drain(calls: &mut Calls, now: Time, slot: WatchSlot) {
     while calls.watches.get(slot).is_some_and(|watch| watch.state == State::Normal) {
         let next = calls.watches.pop(slot, Which::Quarantined).or_else(|| {
             let watch = calls.watches.get_mut(slot)?;
-            base_event(b"qbo").filter(|_| std::mem::take(&mut watch.overflowed))
+            if std::mem::take(&mut watch.overflowed) { base_event(b"qbo") } else { None }
         });
         let Some(occurrence) = next else { break };
         process(calls, now, slot, occurrence);

@@ -3,7 +3,8 @@
 //! To the rest of the event machine the list is one time-out signal, whose time is up when the member ends that is being played.
 
 use super::list;
-use super::watch::{Ending, Member, WatchSlot};
+use super::playing::{Ending, Member};
+use super::watch::WatchSlot;
 use crate::proto::base::Time;
 use crate::proto::codec::mgcp::ParameterList;
 use crate::proto::mgcp::Calls;
@@ -19,8 +20,7 @@ pub(super) fn is(signal: EventId) -> bool {
 
 /// Plays member `number` of the list that is signal `n`. False: there is no such member.
 pub(super) fn play(calls: &mut Calls, now: Time, slot: WatchSlot, n: usize, number: usize) -> Result<bool, CardFault> {
-    let Some((endpoint, Some(whole))) = calls.watches.get(slot).map(|watch| (watch.endpoint, watch.signals.get(n).copied().flatten()))
-    else {
+    let Some((endpoint, Some(whole))) = calls.watches.get(slot).map(|watch| (watch.endpoint, watch.signals.get(n))) else {
         return Ok(false);
     };
     let mut room = list::ROOM;
@@ -35,7 +35,7 @@ pub(super) fn play(calls: &mut Calls, now: Time, slot: WatchSlot, n: usize, numb
     calls.card.start_signal(now, endpoint, None, signal, parameters)?;
     let Some(watch) = calls.watches.get_mut(slot) else { return Ok(false) };
     watch.member = Some(Member { number, signal, brief });
-    if let Some(Some(whole)) = watch.signals.get_mut(n) {
+    if let Some(whole) = watch.signals.get_mut(n) {
         // A member without end keeps those behind it waiting for ever.
         whole.ending = Ending::TimeOut(ms.map_or(Time::NEVER, |ms| now + Duration::from_millis(ms.into())));
     }

@@ -1,8 +1,9 @@
 //! Signals: begun and ended by lists, ended by time, by events, by the card, and with their connection (RFC 3435 2.1.7, 2.3.3; G-SIG).
 
 use super::list;
+use super::playing::{Ending, Signal};
 use super::sequence;
-use super::watch::{Ending, Occurrence, Place, SIGNALS_MAX, Signal, WatchSlot};
+use super::watch::{Occurrence, Place, WatchSlot};
 use crate::proto::base::{Counter, EndpointIndex, Time};
 use crate::proto::codec::mgcp::{ConnectionRef, Event, EventList, Writer};
 use crate::proto::endpoint::{Blob, CONNECTIONS_PER_ENDPOINT, ConnectionId, ConnectionSlot, Remote};
@@ -13,19 +14,18 @@ use crate::proto::trunk::EventText;
 use std::time::Duration;
 
 /// A new list (G-SIG-01..04, G-SIG-09): time-out signals that are not in it stop, brief ones that wait are dropped, those that are in it go
-/// on or begin; all was checked. `current` is what `@$` means.
+/// on or begin; all was checked. `current` is what `@$` means. The caller reschedules the watch.
 pub(super) fn replace(calls: &mut Calls, now: Time, slot: WatchSlot, list: Option<EventList<'_>>, current: Option<ConnectionId>) {
     let Some(watch) = calls.watches.get(slot) else { return };
-    let (endpoint, before) = (watch.endpoint, watch.signals);
-    let kind = calls.channel_kind(endpoint);
+    let kind = calls.channel_kind(watch.endpoint);
     let listed = |signal: &Signal| {
         let mut events = list.into_iter().flat_map(|list| list.iter());
         events.any(|event| named(&event, kind, current) == Some((signal.signal, signal.place)))
     };
-    for (n, signal) in before.iter().enumerate() {
-        match signal {
-            Some(signal) if signal.ending == Ending::Pending => remove(calls, slot, n),
-            Some(signal) if matches!(signal.ending, Ending::TimeOut(_)) && !listed(signal) => stop(calls, now, slot, n),
+    for n in taken(calls, slot) {
+        match at(calls, slot, n) {
+            Some((_, signal)) if signal.ending == Ending::Pending => remove(calls, slot, n),
+            Some((_, signal)) if matches!(signal.ending, Ending::TimeOut(_)) && !listed(&signal) => stop(calls, now, slot, n),
             _ => {}
         }
     }
@@ -34,7 +34,6 @@ pub(super) fn replace(calls: &mut Calls, now: Time, slot: WatchSlot, list: Optio
             apply(calls, now, slot, signal, place, &event, kind);
         }
     }
-    calls.watches.reschedule(slot);
 }
 
 /// Where a signal of a list is asked for: on the connection behind its `@`, or in its parameters (G/rbk, the old form of G/rt).
@@ -56,9 +55,8 @@ fn named(event: &Event<'_>, kind: ChannelKind, current: Option<ConnectionId>) ->
 fn apply(calls: &mut Calls, now: Time, slot: WatchSlot, signal: EventId, place: Place, event: &Event<'_>, kind: ChannelKind) {
     let (Some(traits), Ok(told)) = (signal.signal(), signal.signal_parameters(event.parameters, kind)) else { return };
     let Some(watch) = calls.watches.get(slot) else { return };
-    let same = |one: &Option<Signal>| one.is_some_and(|one| one.signal == signal && one.place == place);
-    let present = watch.signals.iter().position(same);
-    let playing = watch.signals().any(|one| matches!(one.ending, Ending::Brief(_)));
+    let present = watch.signals.position(|one| one.signal == signal && one.place == place);
+    let playing = watch.signals.iter().any(|one| matches!(one.ending, Ending::Brief(_)));
     let after = |ms: u32| if ms == 0 { Time::NEVER } else { now + Duration::from_millis(ms.into()) };
     let ending = match traits.class {
         SignalClass::OnOff => match (told.on, present) {
@@ -76,8 +74,7 @@ fn apply(calls: &mut Calls, now: Time, slot: WatchSlot, signal: EventId, place: 
     let text = parameters_text(event, place, &told, &mut room);
     let parameters = if text.is_empty() { Blob::NONE } else { calls.endpoints.blobs.store(text).unwrap_or(Blob::NONE) };
     let Some(watch) = calls.watches.get_mut(slot) else { return };
-    let Some(n) = watch.signals.iter().position(Option::is_none) else { return };
-    watch.signals[n] = Some(Signal { signal, place, ending, parameters });
+    let Some(n) = watch.signals.add(Signal { signal, place, ending, parameters }) else { return };
     if ending != Ending::Pending {
         begin(calls, now, slot, n);
     }
@@ -132,7 +129,7 @@ fn begin(calls: &mut Calls, now: Time, slot: WatchSlot, n: usize) {
 /// The card cannot play it. The rest of the list is dealt with first.
 fn fail(calls: &mut Calls, slot: WatchSlot, n: usize) {
     calls.counters.add(Counter::CardRefused);
-    if let Some(Some(signal)) = calls.watches.get_mut(slot).and_then(|watch| watch.signals.get_mut(n)) {
+    if let Some(signal) = calls.watches.get_mut(slot).and_then(|watch| watch.signals.get_mut(n)) {
         signal.ending = Ending::Failed;
     }
 }
@@ -148,9 +145,14 @@ fn connections(calls: &Calls, endpoint: EndpointIndex, place: Place) -> [Option<
     std::array::from_fn(|_| all.next().map(|(slot, _)| slot))
 }
 
+/// The places of the signals there are now.
+fn taken(calls: &Calls, slot: WatchSlot) -> impl Iterator<Item = usize> + use<> {
+    calls.watches.get(slot).map(|watch| watch.signals.places()).into_iter().flatten()
+}
+
 fn at(calls: &Calls, slot: WatchSlot, n: usize) -> Option<(EndpointIndex, Signal)> {
     let watch = calls.watches.get(slot)?;
-    Some((watch.endpoint, (*watch.signals.get(n)?)?))
+    Some((watch.endpoint, watch.signals.get(n)?))
 }
 
 /// Ends a signal without a word (G-SIG-05: what is cancelled gives no `oc`).
@@ -177,7 +179,7 @@ fn stop_playing(calls: &mut Calls, now: Time, endpoint: EndpointIndex, signal: &
 }
 
 fn remove(calls: &mut Calls, slot: WatchSlot, n: usize) {
-    if let Some(mut signal) = calls.watches.get_mut(slot).and_then(|watch| watch.signals.get_mut(n)?.take()) {
+    if let Some(mut signal) = calls.watches.get_mut(slot).and_then(|watch| watch.signals.remove(n)) {
         calls.endpoints.blobs.free(&mut signal.parameters);
     }
 }
@@ -215,11 +217,11 @@ fn end(calls: &mut Calls, now: Time, slot: WatchSlot, n: usize, how: Option<Ende
 /// The next brief signal begins when none is played.
 fn play_pending(calls: &mut Calls, now: Time, slot: WatchSlot) {
     let Some(watch) = calls.watches.get_mut(slot) else { return };
-    if watch.signals().any(|signal| matches!(signal.ending, Ending::Brief(_))) {
+    if watch.signals.iter().any(|signal| matches!(signal.ending, Ending::Brief(_))) {
         return;
     }
-    let Some(n) = watch.signals.iter().position(|one| one.is_some_and(|one| one.ending == Ending::Pending)) else { return };
-    if let Some(Some(signal)) = watch.signals.get_mut(n)
+    let Some(n) = watch.signals.position(|one| one.ending == Ending::Pending) else { return };
+    if let Some(signal) = watch.signals.get_mut(n)
         && let Some(SignalClass::Brief { ms }) = signal.signal.signal().map(|traits| traits.class)
     {
         signal.ending = Ending::Brief(now + Duration::from_millis(ms.into()));
@@ -230,12 +232,12 @@ fn play_pending(calls: &mut Calls, now: Time, slot: WatchSlot) {
 /// Signals whose time is over.
 pub(super) fn expire(calls: &mut Calls, now: Time, slot: WatchSlot) {
     while let Some(watch) = calls.watches.get(slot) {
-        let over = |one: &Option<Signal>| match one.map(|one| one.ending) {
-            Some(Ending::TimeOut(at) | Ending::Brief(at)) => at <= now,
-            Some(Ending::Failed) => true,
-            _ => false,
+        let over = |one: &Signal| match one.ending {
+            Ending::TimeOut(at) | Ending::Brief(at) => at <= now,
+            Ending::Failed => true,
+            Ending::Order | Ending::Pending => false,
         };
-        let Some(n) = watch.signals.iter().position(over) else { break };
+        let Some(n) = watch.signals.position(over) else { break };
         let Some((endpoint, signal)) = at(calls, slot, n) else { break };
         if sequence::is(signal.signal) && signal.ending != Ending::Failed {
             next_member(calls, now, slot, n);
@@ -263,12 +265,12 @@ fn next_member(calls: &mut Calls, now: Time, slot: WatchSlot, n: usize) {
 /// A requested event was detected: time-out signals stop, brief ones that wait are dropped (G-SIG-09, G-SIG-10). Those that end with their
 /// work go on: the wink a set-up waits for is an event too, and its `oc` is to follow (RFC 3064 5.3 C3 to C5).
 pub(super) fn stop_time_outs(calls: &mut Calls, now: Time, slot: WatchSlot) {
-    let Some(watch) = calls.watches.get(slot) else { return };
     let variable =
         |signal: EventId| matches!(signal.signal().map(|traits| traits.class), Some(SignalClass::TimeOut { variable: true, .. }));
     let works = |signal: EventId| variable(signal) && !sequence::is(signal);
-    for (n, signal) in watch.signals.into_iter().enumerate() {
-        if signal.is_some_and(|one| matches!(one.ending, Ending::TimeOut(_) | Ending::Pending) && !works(one.signal)) {
+    for n in taken(calls, slot) {
+        let ends = |one: Signal| matches!(one.ending, Ending::TimeOut(_) | Ending::Pending) && !works(one.signal);
+        if at(calls, slot, n).is_some_and(|(_, one)| ends(one)) {
             stop(calls, now, slot, n);
         }
     }
@@ -277,7 +279,7 @@ pub(super) fn stop_time_outs(calls: &mut Calls, now: Time, slot: WatchSlot) {
 
 /// Every signal stops: the endpoint leaves service or restarts.
 pub(super) fn stop_all(calls: &mut Calls, now: Time, slot: WatchSlot) {
-    for n in 0..SIGNALS_MAX {
+    for n in taken(calls, slot) {
         stop(calls, now, slot, n);
     }
     calls.watches.reschedule(slot);
@@ -298,12 +300,12 @@ pub(super) fn ended(
         (Place::Connection(wanted), Some(connection)) => wanted == connection,
         _ => false,
     };
-    let is = |one: &Option<Signal>| one.is_some_and(|one| one.signal == signal && one.ending != Ending::Pending && here(one.place));
+    let is = |one: &Signal| one.signal == signal && one.ending != Ending::Pending && here(one.place);
     let is_member = connection.is_none() && watch.member.is_some_and(|member| member.signal == signal);
-    let list = |one: &Option<Signal>| is_member && one.is_some_and(|one| sequence::is(one.signal));
-    if let Some(n) = watch.signals.iter().position(is) {
+    let list = |one: &Signal| is_member && sequence::is(one.signal);
+    if let Some(n) = watch.signals.position(is) {
         end(calls, now, slot, n, Some(if failed { Ended::Failed } else { Ended::Complete }));
-    } else if let Some(n) = watch.signals.iter().position(list) {
+    } else if let Some(n) = watch.signals.position(list) {
         match failed {
             true => end(calls, now, slot, n, Some(Ended::Failed)),
             false => next_member(calls, now, slot, n),
@@ -317,7 +319,7 @@ pub(super) fn ended(
 
 /// A connection is gone: so are the signals on it, and time-out signals have failed (G-EVT-09, G-SIG-06).
 pub(super) fn connection_gone(calls: &mut Calls, now: Time, slot: WatchSlot, connection: ConnectionId) {
-    for n in 0..SIGNALS_MAX {
+    for n in taken(calls, slot) {
         match at(calls, slot, n) {
             Some((_, signal)) if signal.place == Place::Connection(connection) => {
                 let failed = matches!(signal.ending, Ending::TimeOut(_));
@@ -331,7 +333,7 @@ pub(super) fn connection_gone(calls: &mut Calls, now: Time, slot: WatchSlot, con
 
 /// A connection has got its remote description: signals on all connections begin there (O-17).
 pub(super) fn connection_described(calls: &mut Calls, now: Time, slot: WatchSlot, connection: ConnectionSlot) {
-    for n in 0..SIGNALS_MAX {
+    for n in taken(calls, slot) {
         if let Some((endpoint, signal)) = at(calls, slot, n)
             && signal.place == Place::All
             && !matches!(signal.ending, Ending::Pending | Ending::Brief(_))
@@ -362,7 +364,7 @@ fn write_name(writer: &mut Writer<'_>, signal: &Signal) {
 
 /// `S:`: time-out signals and on/off signals that are on, brief ones that wait (SIG-16).
 pub(super) fn audit(calls: &Calls, writer: &mut Writer<'_>, slot: WatchSlot) {
-    let signals = calls.watches.get(slot).into_iter().flat_map(|watch| watch.signals());
+    let signals = calls.watches.get(slot).into_iter().flat_map(|watch| watch.signals.iter());
     for (n, signal) in signals.filter(|signal| !matches!(signal.ending, Ending::Brief(_))).enumerate() {
         writer.text(if n == 0 { "" } else { "," });
         write_name(writer, &signal);

@@ -7,6 +7,7 @@
 
 use super::dial::Dials;
 use super::hold::Held;
+use super::playing::{Ending, Member, Signal, Signals};
 use crate::proto::base::{EndpointIndex, HexId, Queue, QueuePool, Slab, Time, TransactionId};
 use crate::proto::endpoint::{Blob, ConnectionId, EntityId};
 use crate::proto::package::EventId;
@@ -15,8 +16,6 @@ use crate::proto::trunk::{EventText, Sounds};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Signals an endpoint can have on or waiting at a time.
-pub const SIGNALS_MAX: usize = 8;
 /// Events that are accumulated, beside the one that triggers the notification.
 pub const OBSERVED_MAX: u8 = 32;
 /// Events in quarantine.
@@ -77,45 +76,6 @@ pub enum Place {
     All,
 }
 
-/// A signal that is on, or a brief one that waits.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Signal {
-    /// What.
-    pub signal: EventId,
-    /// Where.
-    pub place: Place,
-    /// How it ends.
-    pub ending: Ending,
-    /// Its parameters as they were given.
-    pub parameters: Blob,
-}
-
-/// A member of a signal list (SL/s).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Member {
-    /// Which, from 0.
-    pub number: usize,
-    /// What.
-    pub signal: EventId,
-    /// A brief one is played to its end whatever happens.
-    pub brief: bool,
-}
-
-/// How a signal ends (RFC 3435 2.1.7).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Ending {
-    /// On/off: by order.
-    Order,
-    /// Time-out: by a new list, by a requested event, when the card says so, or then. Of a signal list: when its member ends.
-    TimeOut(Time),
-    /// Brief and being played: then.
-    Brief(Time),
-    /// Brief and waiting for another one to end.
-    Pending,
-    /// The card could not begin it: at once, with `of`.
-    Failed,
-}
-
 /// Who waits for a connection to have been up for long.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ages {
@@ -129,7 +89,7 @@ impl Ages {
     const NOBODY: Ages = Ages { lists: 0, due: Time::NEVER };
 
     /// Whether list number `n` has G/ld.
-    pub fn list(&mut self, n: u8, has: bool) {
+    fn list(&mut self, n: usize, has: bool) {
         self.lists = self.lists & !(1 << n) | u8::from(has) << n;
     }
 
@@ -180,8 +140,8 @@ pub struct Watch {
     pub sounds: [Sounds; 3],
     /// See `sounds`.
     pub listening: Sounds,
-    /// Signals, in the order in which they were asked for.
-    pub signals: [Option<Signal>; SIGNALS_MAX],
+    /// Its signals.
+    pub signals: Signals,
     /// The member of the signal list that is being played.
     pub member: Option<Member>,
     /// Notifications without response, oldest first; 0 where there is none.
@@ -202,14 +162,22 @@ pub struct Watch {
 }
 
 impl Watch {
+    /// List number `n` waits for these sounds, and for G/ld or not.
+    pub(super) fn listens(&mut self, n: usize, sounds: Sounds, long_duration: bool) {
+        self.ages.list(n, long_duration);
+        if let Some(place) = self.sounds.get_mut(n) {
+            *place = sounds;
+        }
+    }
+
     /// When something is due next.
     fn deadline(&self) -> Time {
-        let ends = |signal: &Signal| match signal.ending {
+        let ends = |signal: Signal| match signal.ending {
             Ending::TimeOut(at) | Ending::Brief(at) => at,
             Ending::Failed => Time::ZERO,
             Ending::Order | Ending::Pending => Time::NEVER,
         };
-        let signals = self.signals.iter().flatten().map(ends).min().unwrap_or(Time::NEVER);
+        let signals = self.signals.iter().map(ends).min().unwrap_or(Time::NEVER);
         let held = self.held.map_or(Time::NEVER, |held| held.due);
         signals.min(self.digit_timer).min(self.retry).min(self.ages.due).min(held)
     }
@@ -260,17 +228,12 @@ impl Watch {
 
     /// Whether an on/off signal is on or a time-out signal is played.
     pub fn is_playing(&self) -> bool {
-        self.signals().any(|signal| matches!(signal.ending, Ending::Order | Ending::TimeOut(_)))
+        self.signals.iter().any(|signal| matches!(signal.ending, Ending::Order | Ending::TimeOut(_)))
     }
 
     /// Events beside the one that triggers.
     fn held_events(&self) -> usize {
         self.observed.len() + self.quarantined.len()
-    }
-
-    /// Signals, waiting ones included.
-    pub fn signals(&self) -> impl Iterator<Item = Signal> + use<> {
-        self.signals.into_iter().flatten()
     }
 }
 
@@ -390,7 +353,7 @@ impl Watches {
             ages: Ages::NOBODY,
             sounds: [Sounds::NONE; 3],
             listening: Sounds::NONE,
-            signals: [None; SIGNALS_MAX],
+            signals: Signals::NONE,
             member: None,
             notifies: [0; NOTIFIES_MAX],
             overtaken: 0,

@@ -228,7 +228,7 @@ fn typed_values() {
         assert_eq!(list.unwrap().unwrap().iter().count(), 1);
     }
     assert_eq!(command.digit_map().unwrap().unwrap().unwrap().strings().count(), 2);
-    assert!(command.bearer().unwrap().encoding.is_some());
+    assert!(command.bearer().unwrap().unwrap().encoding.is_some());
     assert_eq!(command.second_endpoint().unwrap().unwrap().local, b"$");
     assert_eq!(command.confirmed().collect::<Vec<_>>(), [(1, 5), (7, 7)]);
 }
