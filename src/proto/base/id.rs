@@ -135,9 +135,9 @@ fn hex_value(text: &[u8]) -> Option<u64> {
             // The first eight, without those that come again.
             Some(first) => eight_digits(*first)? >> (4 * (8 - front.len())),
             None => {
-                let mut padded = [b'0'; 8];
-                padded.get_mut(8 - front.len()..)?.copy_from_slice(front);
-                eight_digits(padded)?
+                // Behind as many zeros as are missing.
+                let word = front.iter().fold(u64::from_be_bytes([b'0'; 8]), |word, &digit| word << 8 | u64::from(digit));
+                eight_digits(word.to_be_bytes())?
             }
         };
     }

@@ -110,25 +110,26 @@ impl Core {
         }
         // What is the name of an endpoint need not be looked at letter by letter.
         let known = endpoint.and_then(|_| mgcp::own_name(&self.plan, line));
-        match Command::parse_behind(line, known, bytes) {
+        let command = Command::parse_behind(line, known, bytes);
+        match &command {
             Ok(command) if !self.settings.manners(agent).takes_profile(command.profile) => {
                 let outcome = Outcome::Refused(mgcp::PROFILE_UNSUPPORTED);
                 let preface = self.preface(verb, line.local(), endpoint, outcome.code());
-                self.respond(turn, Final { received, handle: Some(handle), id, preface, outcome: &outcome });
+                self.respond(turn, Final { received: &received, handle: Some(handle), id, preface, outcome: &outcome });
                 self.finish(message);
             }
             Ok(command) => {
-                self.confirm(turn, agent, &command);
-                self.start(turn, received, handle, &command, endpoint);
+                self.confirm(turn, agent, command);
+                self.start(turn, received, handle, command, endpoint);
             }
-            Err(refusal) => {
+            &Err(refusal) => {
                 // Of an endpoint that is out of service nothing else may come before that is told (G-RST-03).
                 let out = endpoint
                     .filter(|_| !matches!(verb, Some(Verb::Auep | Verb::Aucx)))
                     .and_then(|endpoint| mgcp::in_service(&self.calls, endpoint).err());
                 let outcome = Outcome::Refused(out.unwrap_or(refused(refusal)));
                 let preface = self.preface(verb, line.local(), endpoint, outcome.code());
-                self.respond(turn, Final { received, handle: Some(handle), id, preface, outcome: &outcome });
+                self.respond(turn, Final { received: &received, handle: Some(handle), id, preface, outcome: &outcome });
                 self.finish(message);
             }
         }
@@ -151,11 +152,11 @@ impl Core {
             Step::Done(outcome) => {
                 self.count(command.verb, &outcome);
                 let preface = self.preface(Some(command.verb), command.endpoint.local, endpoint, outcome.code());
-                self.respond(turn, Final { received, handle: Some(handle), id, preface, outcome: &outcome });
+                self.respond(turn, Final { received: &received, handle: Some(handle), id, preface, outcome: &outcome });
             }
             Step::Audit(endpoint) => {
                 let now = turn.now;
-                let fitted = self.respond_with(turn, received, Some(handle), id, Preface::None, |writer, calls| {
+                let fitted = self.respond_with(turn, &received, Some(handle), id, Preface::None, |writer, calls| {
                     mgcp::write_audit(calls, now, writer, command, endpoint);
                 });
                 self.count_final(received.message.agent, 200, fitted);
@@ -262,7 +263,7 @@ impl Core {
         command: &Command<'_>,
         selection: Selection,
     ) -> Step {
-        let fitted = self.respond_with(turn, received, Some(handle), command.id, Preface::None, |writer, calls| {
+        let fitted = self.respond_with(turn, &received, Some(handle), command.id, Preface::None, |writer, calls| {
             mgcp::audit_endpoint::write_names(calls, writer, command, &selection);
         });
         self.count_final(received.message.agent, 200, fitted);
@@ -317,7 +318,7 @@ impl Core {
         }
         if !held {
             let outcome = Outcome::Refused(mgcp::RESTARTING);
-            self.respond(turn, Final { received, handle: Some(handle), id, preface: Preface::None, outcome: &outcome });
+            self.respond(turn, Final { received: &received, handle: Some(handle), id, preface: Preface::None, outcome: &outcome });
             self.finish(received.message);
         }
         true
@@ -383,7 +384,7 @@ impl Core {
             (refused, preface) = (mgcp::RESTARTING, Preface::None);
         }
         let outcome = Outcome::Refused(refused);
-        self.respond(turn, Final { received, handle: None, id, preface, outcome: &outcome });
+        self.respond(turn, Final { received: &received, handle: None, id, preface, outcome: &outcome });
     }
 
     /// Whether `name` is an endpoint in service whose restart was not sent yet.

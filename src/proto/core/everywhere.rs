@@ -167,7 +167,7 @@ impl Core {
             let outcome = Outcome::Refused(refused);
             let preface = self.preface_of(turn, job, None, refused.code);
             let Job { received, transaction, .. } = *job;
-            self.respond(turn, Final { received, handle: Some(handle), id: transaction, preface, outcome: &outcome });
+            self.respond(turn, Final { received: &received, handle: Some(handle), id: transaction, preface, outcome: &outcome });
         }
         self.jobs.provisional_done(id);
         if answers == 0 {

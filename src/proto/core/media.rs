@@ -356,7 +356,7 @@ impl Core {
                     self.note_addressed(turn, job.received, endpoint);
                 }
                 let Job { received, transaction: id, .. } = *job;
-                self.respond(turn, Final { received, handle: Some(handle), id, preface, outcome: &outcome });
+                self.respond(turn, Final { received: &received, handle: Some(handle), id, preface, outcome: &outcome });
                 self.finish(received.message);
             }
             Owner::There(core, coordinator) => {

@@ -34,7 +34,7 @@ impl Way {
 /// A final response to write.
 pub(super) struct Final<'a> {
     /// The command.
-    pub received: Received,
+    pub received: &'a Received,
     /// Its entry in the history; `None`: not remembered.
     pub handle: Option<history::Handle>,
     /// Its transaction.
@@ -57,7 +57,7 @@ impl Core {
         });
         self.count_final(received.message.agent, code, written);
         if asks_ack && let Some(handle) = handle {
-            self.await_acknowledgement(turn.now, handle, id, Way::back(&received), preface);
+            self.await_acknowledgement(turn.now, handle, id, Way::back(received), preface);
         }
     }
 
@@ -65,7 +65,7 @@ impl Core {
     pub(super) fn respond_with<F: Frames, O: Outside>(
         &mut self,
         turn: &mut Turn<'_, F, O>,
-        received: Received,
+        received: &Received,
         handle: Option<history::Handle>,
         id: TransactionId,
         preface: Preface,
@@ -80,7 +80,7 @@ impl Core {
         let manners = self.settings.manners(received.message.agent);
         self.calls.manners = manners;
         let owes_announcement = handle.is_some() && self.owes_announcement(preface);
-        let front = self.front(turn, Way::back(&received), preface);
+        let front = self.front(turn, Way::back(received), preface);
         let Core { calls, history, counters, scratch, announcements, plan, .. } = self;
         let mut fitted = true;
         let mut write = Some(write);
@@ -110,7 +110,7 @@ impl Core {
         if owes_announcement {
             // The announcement was withdrawn while the command was under way.
             fill(scratch, &Front::NOTHING);
-            self.hold_final(turn, received, handle, preface);
+            self.hold_final(turn, *received, handle, preface);
         } else if !turn.out.transmit(from, local, |buffer| fill(buffer, &front)) {
             // The agent's repeat will find it in the history.
             counters.add(Counter::TransmitFull);

@@ -65,7 +65,7 @@ impl Core {
     ) -> Result<Step, Refused> {
         let audit = bulk::read(&self.plan.topology, command, &selection)?;
         if let Lists::Names { .. } = audit.lists {
-            let fitted = self.respond_with(turn, received, Some(handle), command.id, Preface::None, |writer, calls| {
+            let fitted = self.respond_with(turn, &received, Some(handle), command.id, Preface::None, |writer, calls| {
                 bulk::write_names(calls, writer, command, &audit, &selection);
             });
             self.audited(received.message.agent, fitted);
@@ -131,7 +131,7 @@ impl Core {
         let Survey { audit, selection, parts, .. } = self.surveys.list.swap_remove(place);
         let (Owner::Here(handle), id) = (job.owner, job.transaction) else { return };
         let asks_ack = self.history.provisional_sent(handle);
-        let fitted = self.respond_with(turn, job.received, Some(handle), id, Preface::None, |writer, calls| {
+        let fitted = self.respond_with(turn, &job.received, Some(handle), id, Preface::None, |writer, calls| {
             writer.response(200, id, None, "OK");
             mgcp::acknowledgement(writer, asks_ack);
             bulk::write_states(calls, writer, &audit, &selection, &parts);

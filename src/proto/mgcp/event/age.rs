@@ -23,9 +23,8 @@ pub(super) fn is_in(list: EventList<'_>, kind: ChannelKind) -> bool {
 }
 
 /// The connection that is asked for, has not been told of and has been up longest; when it has been up for long.
-#[inline]
 fn oldest(calls: &Calls, slot: WatchSlot) -> Option<(Time, ConnectionSlot, Occurrence)> {
-    let watch = calls.watches.get(slot).filter(|watch| watch.ages.are_asked())?;
+    let watch = calls.watches.get(slot)?;
     let event = long_duration()?;
     let young = calls.connections_of(watch.endpoint).filter(|(_, connection)| !connection.told_of_age);
     let asked = young.filter_map(|(place, connection)| {
@@ -38,7 +37,9 @@ fn oldest(calls: &Calls, slot: WatchSlot) -> Option<(Time, ConnectionSlot, Occur
 
 /// The lists or the connections have changed.
 pub(super) fn schedule(calls: &mut Calls, slot: WatchSlot) {
-    let due = oldest(calls, slot).map_or(Time::NEVER, |(at, ..)| at);
+    let asked = calls.watches.get(slot).is_some_and(|watch| watch.ages.are_asked());
+    let oldest = if asked { oldest(calls, slot) } else { None };
+    let due = oldest.map_or(Time::NEVER, |(at, ..)| at);
     if let Some(watch) = calls.watches.get_mut(slot) {
         watch.ages.due = due;
     }

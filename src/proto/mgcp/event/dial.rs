@@ -4,7 +4,7 @@
 //! the text.
 
 use super::list::{self, ROOM};
-use super::watch::{Occurrence, State, WatchSlot};
+use super::watch::{Occurrence, State, Watch, WatchSlot};
 use crate::proto::base::Time;
 use crate::proto::codec::mgcp::{ActionSet, DigitMap as Text, ListKind};
 use crate::proto::mgcp::{self, Calls, Refused};
@@ -57,6 +57,10 @@ fn timer() -> Option<Occurrence> {
 #[inline]
 fn timer_actions(calls: &Calls, slot: WatchSlot) -> Option<ActionSet> {
     let watch = calls.watches.get(slot).filter(|watch| !watch.requested.is_empty())?;
+    listed_timer_actions(calls, watch)
+}
+
+fn listed_timer_actions(calls: &Calls, watch: &Watch) -> Option<ActionSet> {
     let mut room = ROOM;
     let requested = list::kept(&calls.endpoints.blobs, watch.requested, &mut room, ListKind::Requested)?;
     list::find(requested, calls.channel_kind(watch.endpoint), &timer()?).map(|found| found.actions)

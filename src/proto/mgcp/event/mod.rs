@@ -171,9 +171,17 @@ impl List {
 }
 
 /// Keeps a list in place of one that was given up.
+#[inline]
 fn keep(calls: &mut Calls, slot: WatchSlot, which: List, list: Option<EventList<'_>>, current: Option<ConnectionId>) {
     let Some(watch) = calls.watches.get_mut(slot) else { return };
-    let Some(list) = list.filter(|list| !list.is_empty()) else { return watch.listens(which as usize, Sounds::NONE, false) };
+    match list.filter(|list| !list.is_empty()) {
+        Some(list) => store(calls, slot, which, list, current),
+        None => watch.listens(which as usize, Sounds::NONE, false),
+    }
+}
+
+fn store(calls: &mut Calls, slot: WatchSlot, which: List, list: EventList<'_>, current: Option<ConnectionId>) {
+    let Some(watch) = calls.watches.get_mut(slot) else { return };
     let kind = calls.plan.channel_kind(watch.endpoint);
     watch.listens(which as usize, list::sounds(list, kind), age::is_in(list, kind));
     let place = which.of_mut(watch);
