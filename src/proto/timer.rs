@@ -97,6 +97,7 @@ impl TimerWheel {
     }
 
     /// Stops the timer of `key` if it runs for this generation. Whether it did.
+    #[inline]
     pub fn cancel(&mut self, key: u32, generation: u32) -> bool {
         let runs = self.nodes.get(key as usize).is_some_and(|n| n.place != NONE && n.generation == generation);
         if runs {

@@ -110,8 +110,7 @@ impl Core {
         }
         // What is the name of an endpoint need not be looked at letter by letter.
         let known = endpoint.and_then(|_| mgcp::own_name(&self.plan, line));
-        let command = Command::parse_behind(line, known, bytes);
-        match &command {
+        match Command::parse_behind(line, known, bytes) {
             Ok(command) if !self.settings.manners(agent).takes_profile(command.profile) => {
                 let outcome = Outcome::Refused(mgcp::PROFILE_UNSUPPORTED);
                 let preface = self.preface(verb, line.local(), endpoint, outcome.code());
@@ -119,10 +118,10 @@ impl Core {
                 self.finish(message);
             }
             Ok(command) => {
-                self.confirm(turn, agent, command);
-                self.start(turn, received, handle, command, endpoint);
+                self.confirm(turn, agent, &command);
+                self.start(turn, received, handle, &command, endpoint);
             }
-            &Err(refusal) => {
+            Err(refusal) => {
                 // Of an endpoint that is out of service nothing else may come before that is told (G-RST-03).
                 let out = endpoint
                     .filter(|_| !matches!(verb, Some(Verb::Auep | Verb::Aucx)))

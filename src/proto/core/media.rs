@@ -141,6 +141,7 @@ impl Core {
     }
 
     /// The request part of a command.
+    #[inline]
     pub(super) fn apply_request<F: Frames, O: Outside>(
         &mut self,
         turn: &mut Turn<'_, F, O>,

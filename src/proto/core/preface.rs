@@ -48,27 +48,45 @@ impl Preface {
 }
 
 /// The announcements in front of one response.
-pub(super) struct Front {
-    list: [u32; FRONT],
-    count: usize,
+pub(super) enum Front {
+    /// None.
+    Nothing,
+    /// So many, by their numbers.
+    These([u32; FRONT], usize),
 }
 
 impl Front {
-    pub const NOTHING: Front = Front { list: [0; FRONT], count: 0 };
-
     /// Their numbers.
+    #[inline]
     pub fn numbers(&self) -> &[u32] {
-        self.list.get(..self.count).unwrap_or_default()
+        match self {
+            Front::Nothing => &[],
+            Front::These(list, count) => list.get(..*count).unwrap_or_default(),
+        }
     }
 
     /// False: there is no room for one more.
     fn push(&mut self, number: u32) -> bool {
-        let place = self.list.get_mut(self.count);
-        let fits = place.is_some();
-        place.into_iter().for_each(|place| *place = number);
-        self.count += usize::from(fits);
-        fits
+        if let Front::Nothing = self {
+            *self = Front::These([0; FRONT], 0);
+        }
+        let Front::These(list, count) = self else { return false };
+        let Some(place) = list.get_mut(*count) else { return false };
+        *place = number;
+        *count += 1;
+        true
     }
+}
+
+/// What restarts and disconnects mean for a response.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// Nothing: it is sent as it is.
+    Clear,
+    /// The agent must hear first of one that is not on its way yet.
+    Owed,
+    /// Announcements that are out may concern it: [`Core::announced`].
+    Announced,
 }
 
 impl Core {
@@ -103,14 +121,35 @@ impl Core {
 
     /// Whether the agent must hear of a restart or a disconnect first that is not on its way yet.
     pub(super) fn owes_announcement(&self, preface: Preface) -> bool {
-        let Preface::Endpoint(endpoint) = preface else { return false };
-        self.calls.endpoints.get(endpoint).is_some_and(|state| state.announcement == Told::Waiting && state.service.in_service)
+        self.standing(preface) == Standing::Owed
     }
 
-    /// The restarts that go in front of a response in its datagram. To an agent that takes one message a datagram they are sent by
-    /// themselves, now.
+    /// What stands before a response, in one look at its endpoint.
+    #[inline]
+    pub(super) fn standing(&self, preface: Preface) -> Standing {
+        let endpoint = match preface {
+            Preface::None => return Standing::Clear,
+            Preface::Endpoint(endpoint) => endpoint,
+            Preface::Spans(..) => return Standing::Announced,
+        };
+        match self.calls.endpoints.get(endpoint).map(|state| (state.announcement, state.service.in_service)) {
+            Some((Told::Waiting, true)) => Standing::Owed,
+            Some((Told::Waiting | Told::Done, _)) => Standing::Clear,
+            // That of another core was chosen for `$`.
+            Some((Told::Outstanding(_), _)) | None => Standing::Announced,
+        }
+    }
+
+    /// The restarts that go in front of a response in its datagram, as [`Core::announced`] finds them.
+    #[inline]
     pub(super) fn front<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, way: Way, preface: Preface) -> Front {
-        let mut front = Front::NOTHING;
+        if self.standing(preface) == Standing::Announced { self.announced(turn, way, preface) } else { Front::Nothing }
+    }
+
+    /// The announcements that are out and concern a response. To an agent that takes one message a datagram they are sent by themselves,
+    /// now.
+    pub(super) fn announced<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, way: Way, preface: Preface) -> Front {
+        let mut front = Front::Nothing;
         let manners = self.settings.manners(way.agent);
         let (announcements, plan, calls, counters) = (&self.announcements, &self.plan, &self.calls, &self.counters);
         let mut put = |number| {
@@ -126,7 +165,6 @@ impl Core {
             Preface::Endpoint(endpoint) => match calls.endpoints.get(endpoint).map(|state| state.announcement) {
                 Some(Told::Outstanding(number)) => put(number),
                 Some(Told::Waiting | Told::Done) => {}
-                // Another core's, chosen for `$`.
                 None => announcements.about(plan, |named| named.contains(&plan.topology, endpoint)).for_each(put),
             },
             Preface::Spans(first, last) => announcements.about(plan, |named| named.meets(&plan.topology, (first, last))).for_each(put),

@@ -2,7 +2,7 @@
 
 use super::Core;
 use super::outside::{Frames, Origin, Outside, Turn};
-use super::preface::{Front, Preface};
+use super::preface::{Front, Preface, Standing};
 use super::receive::Received;
 use crate::proto::base::{AgentId, Counter, Time, TransactionId};
 use crate::proto::codec::mgcp::{Writer, pad_first_line};
@@ -79,8 +79,8 @@ impl Core {
         let largest = handle.and_then(|handle| self.history.room(handle)).map_or(largest, |room| room.min(largest));
         let manners = self.settings.manners(received.message.agent);
         self.calls.manners = manners;
-        let owes_announcement = handle.is_some() && self.owes_announcement(preface);
-        let front = self.front(turn, Way::back(received), preface);
+        let standing = self.standing(preface);
+        let front = if standing == Standing::Announced { self.announced(turn, Way::back(received), preface) } else { Front::Nothing };
         let Core { calls, history, counters, scratch, announcements, plan, .. } = self;
         let mut fitted = true;
         let mut write = Some(write);
@@ -107,14 +107,14 @@ impl Core {
             }
             front + length
         };
-        if owes_announcement {
+        if handle.is_some() && standing == Standing::Owed {
             // The announcement was withdrawn while the command was under way.
-            fill(scratch, &Front::NOTHING);
+            fill(scratch, &Front::Nothing);
             self.hold_final(turn, *received, handle, preface);
         } else if !turn.out.transmit(from, local, |buffer| fill(buffer, &front)) {
             // The agent's repeat will find it in the history.
             counters.add(Counter::TransmitFull);
-            fill(scratch, &Front::NOTHING);
+            fill(scratch, &Front::Nothing);
         }
         fitted
     }

@@ -60,6 +60,8 @@ fn timer_actions(calls: &Calls, slot: WatchSlot) -> Option<ActionSet> {
     listed_timer_actions(calls, watch)
 }
 
+/// Never a part of others: the room for a list would be made ready for who has none.
+#[inline(never)]
 fn listed_timer_actions(calls: &Calls, watch: &Watch) -> Option<ActionSet> {
     let mut room = ROOM;
     let requested = list::kept(&calls.endpoints.blobs, watch.requested, &mut room, ListKind::Requested)?;

@@ -140,11 +140,11 @@ pub fn request(calls: &mut Calls, now: Time, endpoint: EndpointIndex, request: &
         calls.watches.quarantine_observed(slot);
     }
     make_room(calls, slot, request.lists);
-    let Lists { detected, persistent, .. } = *request.lists;
-    for (given, which) in [(detected, List::Detected), (persistent, List::Persistent)] {
-        if let Some(list) = given {
-            keep(calls, slot, which, Some(list), request.current);
-        }
+    if let Some(list) = request.lists.detected {
+        keep(calls, slot, List::Detected, Some(list), request.current);
+    }
+    if let Some(list) = request.lists.persistent {
+        keep(calls, slot, List::Persistent, Some(list), request.current);
     }
     install(calls, now, slot, request.lists, request.current);
     drain(calls, now, slot);
@@ -180,6 +180,8 @@ fn keep(calls: &mut Calls, slot: WatchSlot, which: List, list: Option<EventList<
     }
 }
 
+/// Never a part of [`keep`]: the room for a list would be made ready for who has none.
+#[inline(never)]
 fn store(calls: &mut Calls, slot: WatchSlot, which: List, list: EventList<'_>, current: Option<ConnectionId>) {
     let Some(watch) = calls.watches.get_mut(slot) else { return };
     let kind = calls.plan.channel_kind(watch.endpoint);

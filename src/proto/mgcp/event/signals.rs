@@ -17,10 +17,10 @@ use std::time::Duration;
 /// on or begin; all was checked. `current` is what `@$` means. The caller reschedules the watch.
 pub(super) fn replace(calls: &mut Calls, now: Time, slot: WatchSlot, list: Option<EventList<'_>>, current: Option<ConnectionId>) {
     let Some(watch) = calls.watches.get(slot) else { return };
-    let kind = calls.channel_kind(watch.endpoint);
+    let asked = list.map(|list| (list, calls.channel_kind(watch.endpoint)));
     let listed = |signal: &Signal| {
-        let mut events = list.into_iter().flat_map(|list| list.iter());
-        events.any(|event| named(&event, kind, current) == Some((signal.signal, signal.place)))
+        let is = |event, kind| named(&event, kind, current) == Some((signal.signal, signal.place));
+        asked.is_some_and(|(list, kind)| list.iter().any(|event| is(event, kind)))
     };
     for n in taken(calls, slot) {
         match at(calls, slot, n) {
@@ -29,7 +29,8 @@ pub(super) fn replace(calls: &mut Calls, now: Time, slot: WatchSlot, list: Optio
             _ => {}
         }
     }
-    for event in list.into_iter().flat_map(|list| list.iter()) {
+    let Some((list, kind)) = asked else { return };
+    for event in list.iter() {
         if let Some((signal, place)) = named(&event, kind, current) {
             apply(calls, now, slot, signal, place, &event, kind);
         }
