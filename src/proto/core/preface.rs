@@ -85,7 +85,7 @@ pub(super) enum Standing {
     Clear,
     /// The agent must hear first of one that is not on its way yet.
     Owed,
-    /// Announcements that are out may concern it: [`Core::announced`].
+    /// Announcements that are out may concern it.
     Announced,
 }
 
@@ -126,7 +126,7 @@ impl Core {
 
     /// What stands before a response, in one look at its endpoint.
     #[inline]
-    pub(super) fn standing(&self, preface: Preface) -> Standing {
+    fn standing(&self, preface: Preface) -> Standing {
         let endpoint = match preface {
             Preface::None => return Standing::Clear,
             Preface::Endpoint(endpoint) => endpoint,
@@ -140,16 +140,24 @@ impl Core {
         }
     }
 
-    /// The restarts that go in front of a response in its datagram, as [`Core::announced`] finds them.
+    /// Puts the restarts that go in front of a response in its datagram into `front`, which is large and empty.
     #[inline]
-    pub(super) fn front<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, way: Way, preface: Preface) -> Front {
-        if self.standing(preface) == Standing::Announced { self.announced(turn, way, preface) } else { Front::Nothing }
+    pub(super) fn put_in_front<F: Frames, O: Outside>(
+        &mut self,
+        turn: &mut Turn<'_, F, O>,
+        way: Way,
+        preface: Preface,
+        front: &mut Front,
+    ) -> Standing {
+        let standing = self.standing(preface);
+        if standing == Standing::Announced {
+            self.put_announced(turn, way, preface, front);
+        }
+        standing
     }
 
-    /// The announcements that are out and concern a response. To an agent that takes one message a datagram they are sent by themselves,
-    /// now.
-    pub(super) fn announced<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, way: Way, preface: Preface) -> Front {
-        let mut front = Front::Nothing;
+    /// The announcements that are out and concern it. To an agent that takes one message a datagram they are sent by themselves, now.
+    fn put_announced<F: Frames, O: Outside>(&self, turn: &mut Turn<'_, F, O>, way: Way, preface: Preface, front: &mut Front) {
         let manners = self.settings.manners(way.agent);
         let (announcements, plan, calls, counters) = (&self.announcements, &self.plan, &self.calls, &self.counters);
         let mut put = |number| {
@@ -169,6 +177,5 @@ impl Core {
             },
             Preface::Spans(first, last) => announcements.about(plan, |named| named.meets(&plan.topology, (first, last))).for_each(put),
         }
-        front
     }
 }

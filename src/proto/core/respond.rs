@@ -79,8 +79,8 @@ impl Core {
         let largest = handle.and_then(|handle| self.history.room(handle)).map_or(largest, |room| room.min(largest));
         let manners = self.settings.manners(received.message.agent);
         self.calls.manners = manners;
-        let standing = self.standing(preface);
-        let front = if standing == Standing::Announced { self.announced(turn, Way::back(received), preface) } else { Front::Nothing };
+        let mut front = Front::Nothing;
+        let standing = self.put_in_front(turn, Way::back(received), preface, &mut front);
         let Core { calls, history, counters, scratch, announcements, plan, .. } = self;
         let mut fitted = true;
         let mut write = Some(write);
@@ -129,7 +129,8 @@ impl Core {
         preface: Preface,
     ) {
         let manners = self.settings.manners(way.agent);
-        let front = self.front(turn, way, preface);
+        let mut front = Front::Nothing;
+        self.put_in_front(turn, way, preface, &mut front);
         let Core { history, announcements, plan, .. } = self;
         let sent = turn.out.transmit(way.to, way.local, |buffer| {
             let front = announcements.write(plan, &front, buffer, manners);
@@ -169,7 +170,8 @@ impl Core {
             return;
         }
         let Origin { from, local, .. } = received.origin;
-        let front = self.front(turn, Way::back(&received), preface);
+        let mut front = Front::Nothing;
+        self.put_in_front(turn, Way::back(&received), preface, &mut front);
         let queued = self.jobs.is_queueing();
         let (announcements, plan) = (&self.announcements, &self.plan);
         let sent = turn.out.transmit(from, local, |buffer| {
