@@ -199,10 +199,11 @@ impl Leg {
     }
 
     /// Takes what protects it off a datagram, and has `take` take what is in it; `None`: it is not one of its far end's, and was counted.
-    pub fn let_in<T>(&mut self, kind: Kind, datagram: &[u8], take: impl FnOnce(&mut Leg, &[u8]) -> T) -> Option<T> {
+    pub fn let_in(&mut self, kind: Kind, datagram: &[u8], take: impl FnOnce(&mut Leg, &[u8]) -> Arrival) -> Option<Arrival> {
         let Some(mut guard) = self.guard.take() else { return Some(take(self, datagram)) };
         let taken = match guard.unprotect(kind, datagram) {
             Ok(packet) => Some(take(self, packet)),
+            Err(Rejected::KeyUnknown) => Some(Arrival::Refused),
             Err(Rejected::Replayed) => {
                 self.replayed = self.replayed.saturating_add(1);
                 None

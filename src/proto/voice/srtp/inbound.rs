@@ -13,6 +13,8 @@ const CONTROL_HEAD: usize = 8;
 /// Why a datagram was not taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rejected {
+    /// The far end's key is not known yet: it may send before the answer with it is here.
+    KeyUnknown,
     /// It came before, or is older than what is known of that.
     Replayed,
     /// It was made by somebody without the key, was changed on its way, is none, or the key is used up.

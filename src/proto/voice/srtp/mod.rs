@@ -78,7 +78,7 @@ impl Guard {
     /// # Errors
     /// Why it is none of the far end's.
     pub fn unprotect(&mut self, kind: Kind, datagram: &[u8]) -> Result<&[u8], Rejected> {
-        let inbound = self.inbound.as_mut().ok_or(Rejected::Unauthentic)?;
+        let inbound = self.inbound.as_mut().ok_or(Rejected::KeyUnknown)?;
         let room = self.room.get_mut(..datagram.len()).ok_or(Rejected::Unauthentic)?;
         room.copy_from_slice(datagram);
         let length = match kind {

@@ -253,7 +253,7 @@ fn without_a_key_or_beyond_its_lifetime_nothing_is_taken() {
     let [one, two] = [1, 2].map(|octet| crypto(Suite::Tag80, other(octet)));
     let mut a = guard(&one, &two);
     let mut b = Guard::new(&MediaKeys { local: Some(two.clone()), remote: None }).unwrap();
-    assert_eq!(takes(&mut b, &sent(&mut a, 7, 1), &[]), Err(Rejected::Unauthentic));
+    assert_eq!(takes(&mut b, &sent(&mut a, 7, 1), &[]), Err(Rejected::KeyUnknown));
     b.change(&MediaKeys { local: Some(two), remote: Some(Crypto { lifetime: 2, ..one }) });
     takes(&mut b, &sent(&mut a, 7, 2), &packet(7, 2)).unwrap();
     takes(&mut b, &sent(&mut a, 7, 3), &packet(7, 3)).unwrap();

@@ -83,6 +83,21 @@ fn what_is_not_the_far_ends_is_dropped_and_counted() {
     assert_eq!((report.octets_received, report.packets_lost), (count * 160, 0));
 }
 
+/// A far end may send before its answer is here: what cannot be read yet is dropped, and is nobody's attack.
+#[test]
+fn what_comes_before_the_key_is_no_attack() {
+    let (_, packets) = far_end(200);
+    let mut ds0 = Ds0::new(Settings::default());
+    ds0.open(Time::ZERO, 0, &Media { remote: None, ..media(Mode::RecvOnly, 0) }, 1);
+    ds0.protect(0, &MediaKeys { remote: None, ..keys(Suite::Tag80, 1, 2) });
+    ds0.packet(at(1), 0, remote(0), Kind::Rtp, &packets[0]);
+    ds0.modify(at(2), 0, &media(Mode::SendRecv, 0));
+    ds0.protect(0, &keys(Suite::Tag80, 1, 2));
+    ds0.packet(at(3), 0, remote(0), Kind::Rtp, &packets[1]);
+    let report = ds0.report(0);
+    assert_eq!((report.packets_received, report.replayed, report.unauthentic, ds0.counted().unknown), (1, 0, 0, 1));
+}
+
 /// Behind address translation the first one who has the key is the far end, not the first one who sends.
 #[test]
 fn with_symmetric_rtp_only_the_far_end_is_followed() {
