@@ -7,6 +7,7 @@ mod calls;
 mod commands;
 mod digits;
 mod events;
+mod field_bugs;
 mod overload;
 mod protected;
 mod registration;
