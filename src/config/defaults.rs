@@ -330,7 +330,7 @@ register! {
         h248: Auto<String> = (Auto::Auto) in &IDENTIFIER; restart
     }
 
-    /// A gateway as H.248 controllers (RFC 3525) see it, with spans of its own. One core runs all of one; several share the cores.
+    /// A gateway as H.248 controllers (RFC 3525) see it, with spans of its own. One core runs one; several share the cores.
     H248 = "h248" {
         /// Its name, for lists, and for the spans that are its.
         name: String = required in &IDENTIFIER; restart
@@ -347,6 +347,9 @@ register! {
         encoding: Encoding = (Encoding::Compact) in (); restart
         /// The longest message it sends, in octets; a longer reply is error 533. In binary a reply is bounded by half as much of its text.
         max_message: u32 = 4000 in 1000..=65_507; restart
+        /// Whether its channels, with their media, tones and digits, lie on the cores that the numbers of its spans say, as those of MGCP do.
+        /// `false`: all are on the core that runs the gateway.
+        spread: bool = false in (); restart
     }
 
     /// Times of channel associated signalling. The defaults are those of North American trunks; where an RFC says one, it is that.

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use super::check::unfit;
 use super::file::{Findings, Raw};
-use super::types::{Bearer, CacMode, Card, Encoding, Signalling, TransportKind};
+use super::types::{Bearer, CacMode, Card, Encoding, Signalling, Srtp, TransportKind};
 use super::value::Auto;
 
 /// The shortest messages of a gateway that speaks binary, in octets.
@@ -90,6 +90,14 @@ pub(super) fn check(raw: &Raw, findings: &mut Findings<'_>) {
             "must be \"off\" with [[h248]] and [[scope]]: admission does not count calls of H.248",
         );
     }
+    if raw.h248.iter().any(|(_, entry)| entry.spread) {
+        let problem = "must be \"off\" with spread in [[h248]]: keys do not go from core to core";
+        for (key, srtp) in [("cards.sim.srtp", &raw.sim.srtp), ("cards.cesopsn.srtp", &raw.cesopsn.srtp)] {
+            if *srtp != Srtp::Off {
+                findings.cross(key, &[], srtp, problem);
+            }
+        }
+    }
     if raw.transport.kind == TransportKind::Xdp {
         findings.cross("transport.kind", &[], &raw.transport.kind, "must be another one with [[h248]]: AF_XDP takes MGCP only");
     }
@@ -157,6 +165,18 @@ mod tests {
         ] {
             let found = read(h248, span).unwrap_err();
             assert!(found.contains(wanted), "{wanted}\n{found}");
+        }
+    }
+
+    #[test]
+    fn channels_on_other_cores_are_not_protected() {
+        let text = format!("{EMBEDDED}\n[[h248]]\nname = \"a\"\nspread = true\n{GOOD}\n[[span]]\nkind = \"t1\"\nunit = 7\nh248 = \"a\"\n");
+        assert!(Config::parse(&text, "f").is_ok());
+        for (place, key) in [(0, "cards.sim.srtp"), (1, "cards.cesopsn.srtp")] {
+            let at = text.match_indices("srtp = \"off\"").nth(place).unwrap().0;
+            let text = format!("{}{}", &text[..at], text[at..].replacen("off", "require", 1));
+            let found = Config::parse(&text, "f").unwrap_err().to_string();
+            assert!(found.contains(&format!("{key} = \"require\": must be \"off\" with spread")), "{found}");
         }
     }
 

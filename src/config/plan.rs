@@ -210,8 +210,11 @@ pub fn plan(config: &Config, facts: &CpuFacts) -> Result<Plan, Errors> {
     let others = cores.len() as u64 - 1;
     // Queues of the card go round the cores with sockets, which come first.
     let queues = if config.transport.kind == TransportKind::Xdp { config.xdp.queues.fixed().map_or(usize::MAX, |&n| n.into()) } else { 0 };
+    let media: Vec<u64> = (0..owners).map(|owner| media(config, owner, owners)).collect();
+    let mut media = media.into_iter();
     for (place, core) in cores.iter_mut().enumerate() {
-        core.memory = memory(config, core, others, &history);
+        let media = if core.role == Role::Transport { 0 } else { media.next().unwrap_or(0) };
+        core.memory = memory(config, core, (media, others), &history);
         if place < queues && core.role != Role::Shard {
             core.memory.frames += xdp_bytes(config);
         }
@@ -336,7 +339,7 @@ fn place(cores: &Cores, pool: &[(u16, u16)], count: usize) -> Vec<(u16, u16)> {
     pool.iter().skip(skip).cycle().take(count).copied().collect()
 }
 
-fn memory(config: &Config, core: &CorePlan, others: u64, history: &History) -> Memory {
+fn memory(config: &Config, core: &CorePlan, (media, others): (u64, u64), history: &History) -> Memory {
     let transport = &config.transport;
     let received = u64::from(transport.receive_frames) + u64::from(in_hand(config));
     let receive = received * u64::from(transport.receive_frame_bytes);
@@ -353,7 +356,6 @@ fn memory(config: &Config, core: &CorePlan, others: u64, history: &History) -> M
     // Each H.248 gateway has a history of its own besides.
     let history = history.saturating_mul(1 + gateways.len() as u64);
     let streams: u64 = gateways.iter().map(|own| own.streams).sum();
-    let media = media(config, core);
     match core.role {
         Role::Both => Memory { endpoints, media, texts, history, frames: receive + waiting + send, streams, rings, sockets },
         Role::Transport => Memory { endpoints: 0, media: 0, texts: 0, history: 0, frames: receive + send, streams: 0, rings, sockets },
@@ -386,11 +388,20 @@ fn gateways(config: &Config, core: &CorePlan) -> Vec<GatewayMemory> {
     each.collect()
 }
 
+/// The place, among the cores that own endpoints, of the one whose card carries a line: the one that owns it, unless its H.248 gateway is
+/// spread.
+fn carrier(config: &Config, line: &Line, owners: usize) -> usize {
+    match line.gateway.and_then(|gateway| config.h248.get(usize::from(gateway))) {
+        Some(gateway) if gateway.spread => usize::from(line.unit) % owners.max(1),
+        _ => home(line, owners),
+    }
+}
+
 /// The media of the channels that a core has on real cards, and the jitter buffers of their trunks.
-fn media(config: &Config, core: &CorePlan) -> u64 {
+fn media(config: &Config, owner: usize, owners: usize) -> u64 {
     let settings = voice::Settings { connections: config.limits.connections_per_endpoint.into(), ..voice::Settings::default() };
     let of = |line: &Line| u64::from(line.endpoints) * (voice::Ds0::bytes(&settings) + JITTER_BYTES);
-    core.lines.iter().filter(|line| line.is_real).map(of).sum()
+    config.lines().filter(|line| line.is_real && carrier(config, line, owners) == owner).map(|line| of(&line)).sum()
 }
 
 /// A channel's part of the largest jitter buffer there is: 200 ms twice.

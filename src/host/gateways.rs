@@ -21,6 +21,7 @@ pub fn plans(config: &Config, topology: &Topology, spans: &[SpanPlan], owners: &
             listen: (config.gateway.listen.len() + place) as u8,
             streams: gateway.transport == config::Bearer::Tcp,
             core: owners.get(place % owners.len().max(1)).copied().unwrap_or_default(),
+            spread: gateway.spread,
             controllers: gateway.controllers.clone(),
             has_t3: own.clone().any(|span| span.t3.is_some()),
             encoding,

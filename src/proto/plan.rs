@@ -1,7 +1,7 @@
 //! What a core is told at boot ([`Plan`], never changes) and what a reload may change ([`Settings`]).
 
 use crate::proto::aggregate::Forms;
-use crate::proto::base::{AgentId, CoreId, EndpointIndex, Time, TransactionId};
+use crate::proto::base::{AgentId, CoreId, EndpointIndex, EndpointRange, Time, TransactionId};
 use crate::proto::cac;
 use crate::proto::cas::{self, Signalling};
 use crate::proto::codec::mgcp::Domain;
@@ -77,6 +77,8 @@ pub struct GatewayPlan {
     pub streams: bool,
     /// The core that runs it.
     pub core: CoreId,
+    /// Whether its channels lie on the cores that the numbers of their spans say; else they are on the core that runs it.
+    pub spread: bool,
     /// Its controllers, in the order in which it registers with them (ASC-01).
     pub controllers: Vec<SocketAddr>,
     /// Whether it has spans of a T3: its maximum waiting delay is shorter then (RFC 3525 9.2).
@@ -396,6 +398,39 @@ impl Plan {
             return gateway.core;
         }
         self.owner_at(placement::owner(&self.topology, endpoint, self.owners.len()).unwrap_or(0))
+    }
+
+    /// The core whose card carries `endpoint`: the one that owns it, unless its H.248 gateway is spread.
+    pub fn carrier(&self, endpoint: EndpointIndex) -> CoreId {
+        match self.gateway_of(endpoint).and_then(|gateway| self.gateways.get(usize::from(gateway))) {
+            Some(gateway) if !gateway.spread => gateway.core,
+            _ => self.owner_at(placement::owner(&self.topology, endpoint, self.owners.len()).unwrap_or(0)),
+        }
+    }
+
+    /// The cards of H.248 gateways: whose, and on which core. The core that runs a gateway has one of it whether it carries spans or not.
+    pub fn gateway_cards(&self) -> impl Iterator<Item = (u8, CoreId)> {
+        let cores = |place: u8| self.owners.iter().map(move |core| (place, *core));
+        (0..self.gateways.len() as u8).flat_map(cores).filter(|&(place, core)| {
+            let runs = self.gateways.get(usize::from(place)).is_some_and(|gateway| gateway.core == core);
+            runs || self.carried_spans(place, core).next().is_some()
+        })
+    }
+
+    /// The spans of an H.248 gateway that the card of `core` carries, ascending.
+    pub fn carried_spans(&self, gateway: u8, core: CoreId) -> impl Iterator<Item = EndpointRange> {
+        let spans = self.gateway_spans(gateway).map(|span| span.range);
+        spans.filter(move |range| self.carrier(EndpointIndex(range.first)) == core)
+    }
+
+    /// Which part of what cards share a card has, and how many parts there are: those of cores come first, then those of gateways.
+    pub fn card_part(&self, core: CoreId, gateway: Option<u8>) -> (u32, u32) {
+        let parts = self.owners.len() + self.gateway_cards().count();
+        let place = match gateway {
+            None => self.ordinal(core).unwrap_or(0),
+            Some(gateway) => self.owners.len() + self.gateway_cards().position(|card| card == (gateway, core)).unwrap_or(0),
+        };
+        (place as u32, parts as u32)
     }
 
     /// The H.248 gateway that has `endpoint`; `None`: it is MGCP's.

@@ -160,15 +160,15 @@ impl Card for WatchedCard {
     }
 }
 
-/// A card with these facilities, one part of as many as there are cores with endpoints and gateways.
-fn simulated(plan: &Plan, facilities: &[Facility], part: usize, connections: u32, seed: u64) -> SimCard {
+/// A card with these facilities, and its part of the ports.
+fn simulated(plan: &Plan, facilities: &[Facility], part: (u32, u32), connections: u32, seed: u64) -> SimCard {
     SimCard::new(&SimulatedPlan {
         topology: &plan.topology,
         kinds: &plan.kinds(),
         facilities,
         address: IpAddr::from([192, 0, 2, 20]),
         ports: 16384..=49151,
-        part: (part as u32, (plan.owners.len() + plan.gateways.len()) as u32),
+        part,
         connections,
         seed,
     })
@@ -182,18 +182,20 @@ pub(super) fn card(plan: &Plan, core: CoreId, seed: u64) -> SimCard {
         Facility::Span(_) => owned.contains(&plan.topology.endpoints_of(*facility)),
     };
     let facilities: Vec<Facility> = plan.topology.facilities().filter(carried).collect();
-    simulated(plan, &facilities, plan.ordinal(core).unwrap_or(0), plan.limits.connections, seed)
+    simulated(plan, &facilities, plan.card_part(core, None), plan.limits.connections, seed)
 }
 
-/// The cards of the H.248 gateways that `core` runs.
-pub(super) fn gateway_cards(plan: &Plan, core: CoreId, rng: &mut Rng) -> Vec<Box<dyn Card + Send>> {
-    let here = plan.gateways.iter().enumerate().filter(|(_, gateway)| gateway.core == core);
-    here.map(|(place, gateway)| {
-        let owned: Vec<_> = plan.gateway_spans(place as u8).map(|span| span.range).collect();
-        let carried = |facility: &Facility| matches!(facility, Facility::Span(_)) && owned.contains(&plan.topology.endpoints_of(*facility));
-        let facilities: Vec<Facility> = plan.topology.facilities().filter(carried).collect();
-        let card = simulated(plan, &facilities, plan.owners.len() + place, gateway.connections, rng.next());
-        Box::new(card) as Box<dyn Card + Send>
+/// What `core` carries of H.248 gateways.
+pub(super) fn gateway_cards(plan: &Plan, core: CoreId, rng: &mut Rng) -> Vec<(u8, WatchedCard, CardWatch)> {
+    let here = plan.gateway_cards().filter(|&(_, on)| on == core);
+    here.map(|(gateway, _)| {
+        let carried: Vec<_> = plan.carried_spans(gateway, core).collect();
+        let mine = |facility: &Facility| matches!(facility, Facility::Span(_)) && carried.contains(&plan.topology.endpoints_of(*facility));
+        let facilities: Vec<Facility> = plan.topology.facilities().filter(mine).collect();
+        let connections = plan.gateways[usize::from(gateway)].connections;
+        let card = simulated(plan, &facilities, plan.card_part(core, Some(gateway)), connections, rng.next());
+        let (card, watch) = WatchedCard::new(card);
+        (gateway, card, watch)
     })
     .collect()
 }

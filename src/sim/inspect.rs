@@ -1,5 +1,6 @@
 //! What a test sees of the gateway from inside: counters, connections, and whether all is quiet.
 
+use super::card::CardWatch;
 use super::world::World;
 use crate::proto::base::{CoreId, Counter, EndpointIndex};
 use crate::proto::core::{Answer, Ask, EndpointView, StateFilter};
@@ -45,7 +46,7 @@ impl World {
 
     /// Media resources the cards have given out.
     pub fn media_open(&self) -> usize {
-        self.nodes.iter().map(|node| node.watch.open()).sum()
+        self.nodes.iter().flat_map(|node| node.gateway_watches.iter().chain([&node.watch])).map(CardWatch::open).sum()
     }
 
     /// Everything that must hold when all transactions have ended: frames are back, no core has work left, connections are those the

@@ -1,7 +1,7 @@
 //! The world: cores, rings, links, agents, and the one heap of events that moves them.
 
 use super::actor::{Actor, Mail, Outbound};
-use super::card::{CardWatch, WatchedCard, card, gateway_cards};
+use super::card::{CardWatch, WatchedCard, card};
 use super::frames::FrameTable;
 use super::journal::Journal;
 use super::layout;
@@ -15,7 +15,7 @@ use crate::proto::core::{Administration, Answer, Ask, Boot, Core, Origin, Reques
 use crate::proto::endpoint::Announcement as Told;
 use crate::proto::package::{find_item, find_package};
 use crate::proto::plan::{Plan, Settings};
-use crate::proto::trunk::{CardOrder, EventText, Measure};
+use crate::proto::trunk::{Card, CardOrder, EventText, Measure};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -42,6 +42,8 @@ pub(super) struct Node {
     pub(super) core: Core,
     pub(super) counters: Arc<Counters>,
     pub(super) watch: CardWatch,
+    /// Of the cards of H.248 gateways on it.
+    pub(super) gateway_watches: Vec<CardWatch>,
     /// Datagrams that arrived and were not read yet.
     socket: VecDeque<Arrival>,
     spins: u32,
@@ -86,6 +88,11 @@ impl World {
         let node = |core: u8| {
             let core = CoreId(core);
             let (card, watch) = WatchedCard::new(card(&plan, core, rng.next()).with_srtp(setup.srtp));
+            let (mut gateway_cards, mut gateway_watches) = (Vec::new(), Vec::new());
+            for (gateway, card, watch) in super::card::gateway_cards(&plan, core, &mut rng) {
+                gateway_cards.push((gateway, Box::new(card) as Box<dyn Card + Send>));
+                gateway_watches.push(watch);
+            }
             let counters = Arc::new(Counters::new());
             let boot = Boot {
                 core,
@@ -93,11 +100,11 @@ impl World {
                 settings: settings.clone(),
                 counters: counters.clone(),
                 card: Box::new(card),
-                gateway_cards: gateway_cards(&plan, core, &mut rng),
+                gateway_cards,
                 seed: rng.next(),
                 now,
             };
-            Node { core: Core::new(boot), counters, watch, socket: VecDeque::new(), spins: 0 }
+            Node { core: Core::new(boot), counters, watch, gateway_watches, socket: VecDeque::new(), spins: 0 }
         };
         let nodes: Vec<Node> = (0..plan.cores).map(node).collect();
         let wires = Wires {
@@ -273,7 +280,8 @@ impl World {
     /// The cards tell of all connections, those that are being made included, that nothing comes from their far ends.
     pub fn lose_media(&mut self) {
         for core in 0..self.plan.cores {
-            self.nodes[usize::from(core)].watch.lose_media();
+            let node = &self.nodes[usize::from(core)];
+            node.gateway_watches.iter().chain([&node.watch]).for_each(CardWatch::lose_media);
             self.ask_core(CoreId(core), Ask::Core);
         }
     }
@@ -295,7 +303,8 @@ impl World {
             let view = views.iter().find(|view| view.connection.id.hex().to_string() == id).expect("a connection");
             view.slot
         });
-        self.ask_core(core, Ask::Card(CardOrder::Event { endpoint, connection, event, parameters }));
+        let carrier = self.plan.carrier(endpoint);
+        self.ask_core(carrier, Ask::Card(CardOrder::Event { endpoint, connection, event, parameters }));
         self.run_for(20 * MS);
     }
 
@@ -362,22 +371,26 @@ impl World {
     pub fn send_from(&mut self, from: SocketAddr, local: u8, bytes: &[u8]) {
         self.wires.fold(bytes);
         for at in self.wires.cross_link(self.now, from.ip()) {
-            let core = self.steer(bytes);
+            let core = self.steer(local, bytes);
             self.wires.push(at, Event::ToCore(core, from, local, bytes.to_vec()));
         }
     }
 
     /// Which core's socket a datagram comes to: its home's, when that receives and nothing goes wrong, else any; and none that is
     /// known to stand still.
-    fn steer(&mut self, bytes: &[u8]) -> CoreId {
-        let core = self.choose(bytes);
+    fn steer(&mut self, local: u8, bytes: &[u8]) -> CoreId {
+        let core = self.choose(local, bytes);
         self.instead_of(core)
     }
 
-    fn choose(&mut self, bytes: &[u8]) -> CoreId {
+    fn choose(&mut self, local: u8, bytes: &[u8]) -> CoreId {
         let any = self.receivers[self.wires.rng.below(self.receivers.len() as u64) as usize];
         if self.wires.rng.chance(self.wires.faults.missteer) {
             return any;
+        }
+        if let Some(gateway) = self.plan.gateway_at(local) {
+            let core = self.plan.gateways[usize::from(gateway)].core;
+            return if self.receivers.contains(&core) { core } else { any };
         }
         let name = bytes.split(|&b| b == b' ').nth(2).unwrap_or_default();
         let local = name.split(|&b| b == b'@').next().unwrap_or(name);

@@ -53,6 +53,7 @@ fn bench(encoding: MessageEncoding) -> Box<Bench> {
         listen: 1,
         streams: false,
         core: CoreId(0),
+        spread: false,
         controllers: vec![controller()],
         has_t3: false,
         encoding,

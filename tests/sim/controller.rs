@@ -98,6 +98,7 @@ fn plan(gateways: usize) -> Plan {
         listen: 1 + n as u8,
         streams: false,
         core: CoreId(0),
+        spread: false,
         controllers: vec![controller(n)],
         has_t3: true,
         encoding: MessageEncoding::Compact,

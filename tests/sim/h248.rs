@@ -14,12 +14,17 @@ use tollgate::sim::{Faults, Layout, Setup, World};
 const FIRST: u8 = 2;
 
 /// Where the controller of both gateways is.
-fn controller() -> SocketAddr {
+pub(super) fn controller() -> SocketAddr {
     ([192, 0, 2, 61], 2944).into()
 }
 
 /// T1 6 is the second gateway's, 7 and 8 the first's, the others MGCP's. The gateways are on the first and the last core that owns endpoints.
 fn world(layout: Layout, seed: u64) -> World {
+    world_of(layout, seed, &[(6, 1), (7, 0), (8, 0)], false)
+}
+
+/// The same with these spans for the two gateways; `spread`: the channels of the first lie on the cores that the numbers of the spans say.
+pub(super) fn world_of(layout: Layout, seed: u64, spans: &[(usize, u8)], spread: bool) -> World {
     World::new(Setup::new(layout, seed), |plan, settings| {
         let owners = plan.owners.clone();
         for (place, core) in [owners[0], owners[owners.len() - 1]].into_iter().enumerate() {
@@ -31,6 +36,7 @@ fn world(layout: Layout, seed: u64) -> World {
                 listen: FIRST + place as u8,
                 streams: false,
                 core,
+                spread: spread && place == 0,
                 controllers: vec![controller()],
                 has_t3: false,
                 encoding: MessageEncoding::Compact,
@@ -38,7 +44,7 @@ fn world(layout: Layout, seed: u64) -> World {
                 connections: 96,
             });
         }
-        for (unit, gateway) in [(6, 1), (7, 0), (8, 0)] {
+        for &(unit, gateway) in spans {
             plan.spans[unit - 1].gateway = Some(gateway);
             plan.spans[unit - 1].agent = AgentId(0);
         }
@@ -47,14 +53,14 @@ fn world(layout: Layout, seed: u64) -> World {
 }
 
 /// The controller of one gateway.
-struct Controller {
+pub(super) struct Controller {
     local: u8,
     next: u32,
 }
 
 impl Controller {
     /// Takes the gateway when it registers.
-    fn of(world: &mut World, gateway: u8) -> Controller {
+    pub fn of(world: &mut World, gateway: u8) -> Controller {
         let mut controller = Controller { local: FIRST + gateway, next: 100 };
         let id = controller.wait_request(world, "ROOT");
         controller.send(world, &format!("P={id}{{C=-{{SC=ROOT{{SV{{V=1,20260101T00000012}}}}}}}}"));
@@ -62,19 +68,19 @@ impl Controller {
         controller
     }
 
-    fn send(&self, world: &mut World, body: &str) {
+    pub fn send(&self, world: &mut World, body: &str) {
         world.send_from(controller(), self.local, format!("!/1 [192.0.2.61]:2944 {body}").as_bytes());
     }
 
     /// What came from this gateway since it was taken away last.
-    fn mail(&self, world: &World) -> Vec<String> {
+    pub fn mail(&self, world: &World) -> Vec<String> {
         let mine = world.mail().iter().filter(|mail| mail.to == controller() && mail.local == self.local);
         mine.map(|mail| String::from_utf8_lossy(&mail.bytes).into_owned()).collect()
     }
 
     /// Waits for a request of the gateway that holds this: its identifier.
     #[track_caller]
-    fn wait_request(&mut self, world: &mut World, wanted: &str) -> u32 {
+    pub fn wait_request(&mut self, world: &mut World, wanted: &str) -> u32 {
         for _ in 0..4000 {
             if let Some(text) = self.mail(world).iter().find(|text| text.contains("T=") && text.contains(wanted)) {
                 return text.split("T=").nth(1).and_then(|rest| rest.split('{').next()?.parse().ok()).expect("an identifier");
@@ -85,14 +91,14 @@ impl Controller {
     }
 
     /// Answers a request of the gateway.
-    fn answer(&self, world: &mut World, id: u32, name: &str) {
+    pub fn answer(&self, world: &mut World, id: u32, name: &str) {
         self.send(world, &format!("P={id}{{C=-{{SC={name}}}}}"));
         world.run_for(5 * MS);
     }
 
     /// A transaction, repeated as long as nothing comes: what stands in the braces of its reply.
     #[track_caller]
-    fn ask(&mut self, world: &mut World, actions: &str) -> String {
+    pub fn ask(&mut self, world: &mut World, actions: &str) -> String {
         self.next += 1;
         let (id, head) = (self.next, format!("P={}{{", self.next));
         for _ in 0..60 {
@@ -110,7 +116,7 @@ impl Controller {
 
     /// Adds a DS0 and RTP: the context and the name of the RTP termination.
     #[track_caller]
-    fn call(&mut self, world: &mut World, name: &str) -> (u32, String) {
+    pub fn call(&mut self, world: &mut World, name: &str) -> (u32, String) {
         let local = "M{O{MO=SR},L{\nv=0\nc=IN IP4 $\nm=audio $ RTP/AVP 0\n}}";
         let reply = self.ask(world, &format!("C=${{A={name}{{M{{O{{MO=SR}}}}}},A=${{{local}}}}}"));
         let context = reply.strip_prefix("C=").and_then(|rest| rest.split('{').next()?.parse().ok()).unwrap_or_else(|| panic!("{reply}"));
@@ -164,7 +170,7 @@ fn a_span_is_controlled_by_one_of_them() {
     }
 }
 
-fn defect(world: &mut World, unit: u32, present: bool) {
+pub(super) fn defect(world: &mut World, unit: u32, present: bool) {
     let facility = world.plan.topology.lookup_facility(format!("ds/ds1-{unit}").as_bytes()).expect("a span");
     let Facility::Span(_) = facility else { panic!() };
     world.order_cards(CardOrder::Defect { facility, defect: Defect::LossOfSignal, present, at_once: true });

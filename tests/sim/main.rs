@@ -10,6 +10,7 @@ mod everywhere;
 mod fewest;
 mod field_bugs;
 mod h248;
+mod h248_cores;
 mod lines;
 mod load_agent;
 mod overload;

@@ -78,8 +78,8 @@ pub fn reserve_files(config: &Config) {
 struct Share {
     facilities: Vec<Facility>,
     connections: u32,
-    /// Its part of the ports of all, 0-based.
-    part: u32,
+    /// Its part of the ports of all, 0-based, and how many there are.
+    part: (u32, u32),
 }
 
 /// The card of one core: for all the spans it owns; a T3 is the lead core's.
@@ -93,22 +93,22 @@ pub fn of_core(config: &Config, plan: &Plan, core: CoreId, clock: &Clock) -> Res
         Facility::Span(_) => owned.contains(&plan.topology.endpoints_of(*facility)),
     };
     let facilities = plan.topology.facilities().filter(mine).collect();
-    let part = plan.ordinal(core).unwrap_or(0) as u32;
-    card(config, plan, Share { facilities, connections: plan.limits.connections, part }, clock)
+    card(config, plan, Share { facilities, connections: plan.limits.connections, part: plan.card_part(core, None) }, clock)
 }
 
-/// A card for each H.248 gateway that `core` runs.
+/// What `core` carries of H.248 gateways: whose, and the card.
 ///
 /// # Errors
 /// What the machine refused.
-pub fn of_gateways(config: &Config, plan: &Plan, core: CoreId, clock: &Clock) -> Result<Vec<Box<dyn Card + Send>>> {
-    let here = plan.gateways.iter().enumerate().filter(|(_, gateway)| gateway.core == core);
-    here.map(|(place, gateway)| {
-        let owned: Vec<_> = plan.gateway_spans(place as u8).map(|span| span.range).collect();
-        let mine = |facility: &Facility| matches!(facility, Facility::Span(_)) && owned.contains(&plan.topology.endpoints_of(*facility));
+pub fn of_gateways(config: &Config, plan: &Plan, core: CoreId, clock: &Clock) -> Result<Vec<(u8, Box<dyn Card + Send>)>> {
+    let here = plan.gateway_cards().filter(|&(_, on)| on == core);
+    here.map(|(gateway, _)| {
+        let carried: Vec<_> = plan.carried_spans(gateway, core).collect();
+        let mine = |facility: &Facility| matches!(facility, Facility::Span(_)) && carried.contains(&plan.topology.endpoints_of(*facility));
         let facilities = plan.topology.facilities().filter(mine).collect();
-        let part = (plan.owners.len() + place) as u32;
-        card(config, plan, Share { facilities, connections: gateway.connections, part }, clock)
+        let connections = plan.gateways.get(usize::from(gateway)).map_or(0, |gateway| gateway.connections);
+        let share = Share { facilities, connections, part: plan.card_part(core, Some(gateway)) };
+        Ok((gateway, card(config, plan, share, clock)?))
     })
     .collect()
 }
@@ -143,7 +143,7 @@ fn sim_card(config: &Config, plan: &Plan, facilities: &[Facility], share: &Share
         facilities,
         address: config.sim.media_address,
         ports: ports.first..=ports.last,
-        part: (share.part, (plan.owners.len() + plan.gateways.len()) as u32),
+        part: share.part,
         connections: share.connections,
         seed: entropy::seed().context("no randomness from the kernel")?[1],
     });
@@ -182,7 +182,7 @@ fn pseudowires(config: &Config, plan: &Plan, facilities: &[Facility], share: &Sh
     }
     let card = &config.cesopsn;
     let range = card.media_ports.first..=card.media_ports.last;
-    let pool = PortPool::new(range, share.part, (plan.owners.len() + plan.gateways.len()) as u32);
+    let pool = PortPool::new(range, share.part.0, share.part.1);
     let ports = Ports::new(card.media_address, pool, share.connections, card.dscp).context("an event queue for RTP")?;
     Ok(Pseudowires::new(carried, ports, share.connections, card.dscp, clock)?.with_srtp(srtp(card.srtp)))
 }

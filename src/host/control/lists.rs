@@ -438,8 +438,8 @@ fn span_row(
     let (kind, core) = match facility {
         Facility::T3(_) => ("t3", None),
         Facility::Span(span) => match plan.topology.span(span).map(|span| span.kind) {
-            Some(FacilityKind::E1) => ("e1", Some(plan.owner(first).0)),
-            _ => ("t1", Some(plan.owner(first).0)),
+            Some(FacilityKind::E1) => ("e1", Some(plan.carrier(first).0)),
+            _ => ("t1", Some(plan.carrier(first).0)),
         },
     };
     let failed = |which: Facility| facilities.and_then(|view| view.alarms.iter().find(|alarm| alarm.facility == which));

@@ -127,12 +127,12 @@ impl Gateway {
         })
     }
 
-    /// An order to the card that sees `facility`: a T3 is seen by that of the lead core, a span by that of its owner.
+    /// An order to the card that sees `facility`: a T3 is seen by that of the lead core, a span by the one that carries it.
     fn order_facility(&self, facility: Facility, order: CardOrder) -> Result<(), Failure> {
         let plan = &self.cores.plan;
         let core = match facility {
             Facility::T3(_) => plan.lead(),
-            Facility::Span(_) => plan.owner(EndpointIndex(plan.topology.endpoints_of(facility).first)),
+            Facility::Span(_) => plan.carrier(EndpointIndex(plan.topology.endpoints_of(facility).first)),
         };
         self.order(core, Ask::Card(order)).map(drop)
     }
@@ -145,7 +145,7 @@ impl Gateway {
         if !signalling.kind.has_hook() && !matches!(order, FarOrder::Echo(_) | FarOrder::Digits(..) | FarOrder::Hold(..)) {
             return Err(Failure::new(FailureKind::Refused, format!("{name} has no channel associated signalling")));
         }
-        self.order(plan.owner(endpoint), Ask::Card(CardOrder::Far(endpoint, order)))?;
+        self.order(plan.carrier(endpoint), Ask::Card(CardOrder::Far(endpoint, order)))?;
         Ok(format!("{name}: its far end does so"))
     }
 

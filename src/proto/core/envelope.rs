@@ -9,7 +9,7 @@ use crate::proto::cac::share::{ToBank, ToHolder};
 use crate::proto::endpoint::{ConnectionId, Service};
 use crate::proto::mgcp::bulk::{Part, StateTypes};
 use crate::proto::mgcp::{Created, Refused, Restart};
-use crate::proto::trunk::{Defect, Facility, MediaAddress, SpanIndex, Violations};
+use crate::proto::trunk::{Defect, Facility, MediaAddress, PartAnswer, PartOrder, SpanIndex, Violations};
 use std::net::{IpAddr, SocketAddr};
 
 /// One protocol message inside a received frame.
@@ -307,6 +307,22 @@ pub enum Envelope {
     ToBank(ToBank),
     /// From the lead core: what it gets of them.
     ToHolder(ToHolder),
+    /// To a core that carries spans of an H.248 gateway which another core runs: an order to its card.
+    PartOrder {
+        /// The gateway.
+        gateway: u8,
+        /// What it is to do.
+        order: PartOrder,
+    },
+    /// To the core that runs an H.248 gateway: what the card of another core says.
+    PartAnswer {
+        /// The gateway.
+        gateway: u8,
+        /// Whether the other core is overloaded.
+        overloaded: bool,
+        /// What it says.
+        answer: PartAnswer,
+    },
     /// From the lead core to the core that runs an H.248 gateway: its controller is to hear this.
     ServiceChange {
         /// Which gateway of the plan.

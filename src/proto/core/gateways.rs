@@ -3,15 +3,15 @@
 //! A gateway has endpoints and a card of its own beside those of MGCP, so neither protocol sees the other's. Its datagrams are no business
 //! of anybody else: a core that receives one for a gateway of another core forwards it whole.
 
-use super::Core;
 use super::envelope::{Envelope, Message, SINGLE};
 use super::outside::{Frames, Handled, Origin, Outside, Turn, Work};
+use super::{Core, parts};
 use crate::proto::base::{Counter, Counters, EndpointIndex, EndpointRange, FrameRef, Time};
 use crate::proto::endpoint::Service;
 use crate::proto::h248::Gateway;
 use crate::proto::mgcp::{Calls, Restart};
 use crate::proto::overload::telling::Load;
-use crate::proto::trunk::CardOrder;
+use crate::proto::trunk::{Card, CardOrder};
 use std::net::SocketAddr;
 
 impl Core {
@@ -55,6 +55,7 @@ impl Core {
         gateway.set_load(Load { overloaded: detector.refuse_new(), sojourn: detector.sojourn() });
         gateway.handle_datagram(turn.now, origin.from, bytes, &mut way_out(turn, counters, origin.local));
         self.note_gateways();
+        self.send_to_parts(turn);
     }
 
     /// A stream that was open has ended: whose gateway it was hears of it.
@@ -81,6 +82,7 @@ impl Core {
         if self.gateways.is_empty() {
             return;
         }
+        self.look_at_parts(turn);
         for place in 0..self.gateways.len() {
             let Core { gateways, counters, plan, detector, .. } = self;
             let Some(gateway) = gateways.get_mut(place) else { continue };
@@ -88,13 +90,14 @@ impl Core {
             let local = plan.gateways.get(usize::from(gateway.index())).map_or(0, |own| own.local());
             gateway.handle_time(turn.now, &mut way_out(turn, counters, local));
             while let Some((facility, defect, present, at_once)) = self.gateways.get_mut(place).and_then(Gateway::take_defect) {
-                self.note_defect(facility, defect, present, at_once);
+                self.reports.note_defect(facility, defect, present, at_once);
             }
             while let Some((facility, violations)) = self.gateways.get_mut(place).and_then(Gateway::take_violations) {
-                self.note_violations(facility, &violations);
+                self.reports.note_violations(facility, &violations);
             }
         }
         self.note_gateways();
+        self.send_to_parts(turn);
     }
 
     /// Terminations that are in no context any more may be waited for by whoever takes them out of service.
@@ -161,17 +164,15 @@ impl Core {
     /// An operator's order to the cards of this core: each carries it out as far as it is concerned.
     pub(super) fn operate_cards(&mut self, now: Time, order: &CardOrder) -> Result<(), &'static str> {
         let mut result = self.calls.card.operate(now, order);
-        for gateway in &mut self.gateways {
-            let other = gateway.calls.card.operate(now, order);
+        let gateways = self.gateways.iter_mut().map(|gateway| &mut *gateway.calls.card as &mut dyn Card);
+        let parts = self.parts.iter_mut().map(parts::Carried::card);
+        for card in gateways.chain(parts) {
+            let other = card.operate(now, order);
             // What concerns one facility or endpoint is for the card that carries it.
-            result = if concerns_all(order) { result.and(other) } else { result.or(other) };
+            result = if parts::concerns_all(order) { result.and(other) } else { result.or(other) };
         }
         result
     }
-}
-
-fn concerns_all(order: &CardOrder) -> bool {
-    matches!(order, CardOrder::Delay(_) | CardOrder::Refuse(_) | CardOrder::Loss(_) | CardOrder::Behave(_))
 }
 
 /// Sends from a listen address; what finds no transmit frame is counted, and sent again when it is repeated.

@@ -202,13 +202,13 @@ impl Core {
                 }
             }
             Indication::Defect { facility, defect, present, at_once } => {
-                self.note_defect(facility, defect, present, at_once);
+                self.reports.note_defect(facility, defect, present, at_once);
             }
             Indication::Event { endpoint, connection, event, parameters } => {
                 self.event_seen(turn, endpoint, connection, event, parameters);
             }
             Indication::MediaLost { endpoint, connection, .. } => self.media_lost(turn.now, endpoint, connection),
-            Indication::Violations { facility, violations } => self.note_violations(facility, &violations),
+            Indication::Violations { facility, violations } => self.reports.note_violations(facility, &violations),
             Indication::SignalEnded { endpoint, connection, signal, failed } => {
                 self.signal_ended(turn.now, endpoint, connection, signal, failed);
             }

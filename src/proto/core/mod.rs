@@ -34,6 +34,7 @@ mod operator;
 mod orders;
 mod outside;
 mod own;
+mod parts;
 mod performance;
 mod preface;
 mod receive;
@@ -102,8 +103,8 @@ pub struct Boot {
     pub counters: Arc<Counters>,
     /// The card that carries its endpoints.
     pub card: Box<dyn Card + Send>,
-    /// A card for each H.248 gateway of the plan that this core runs, in order.
-    pub gateway_cards: Vec<Box<dyn Card + Send>>,
+    /// The cards of H.248 gateways that are on this core, as [`Plan::gateway_cards`] has them: whose, and the card.
+    pub gateway_cards: Vec<(u8, Box<dyn Card + Send>)>,
     /// A seed that differs from core to core and from boot to boot.
     pub seed: u64,
     /// The time now.
@@ -137,6 +138,8 @@ pub struct Core {
     admissions: Admissions,
     /// The H.248 gateways that this core runs.
     gateways: Vec<Gateway>,
+    /// What it carries of others.
+    parts: Vec<parts::Carried>,
     /// The restart coordinator, on the lead core.
     lead: Option<Box<Lead>>,
     /// Whether new calls are refused.
@@ -177,12 +180,16 @@ impl Core {
         let mut outgoing = Outgoing::new(now, &plan.limits.outgoing(ordinal, plan.owners.len() as u32), timers, rng.fork("own"));
         tell_agents(&mut outgoing, now, &settings);
         let finals = Finals::new(now, FINALS, timers, rng.fork("finals"));
-        let run_here = plan.gateways.iter().enumerate().filter(|(_, gateway)| gateway.core == core);
-        let gateways = run_here.zip(gateway_cards).filter_map(|((place, _), card)| {
-            let (plan, settings, counters) = (plan.clone(), settings.clone(), counters.clone());
-            Gateway::new(h248::Boot { index: place as u8, plan, settings, counters, card, rng: rng.fork("gateway"), now })
-        });
-        let gateways = gateways.collect();
+        let (mut gateways, mut parts) = (Vec::new(), Vec::new());
+        for (index, card) in gateway_cards {
+            if plan.gateways.get(usize::from(index)).is_some_and(|gateway| gateway.core == core) {
+                let (plan, settings, counters) = (plan.clone(), settings.clone(), counters.clone());
+                let boot = h248::Boot { index, plan, settings, counters, card, rng: rng.fork("gateway"), now };
+                gateways.extend(Gateway::new(boot));
+            } else {
+                parts.extend(parts::Carried::new(&plan, index, card, now));
+            }
+        }
         let detector = Detector::new(settings.overload);
         let lead = (plan.lead() == core).then(|| Box::new(Lead::new(&plan, &settings, rng.fork("restart"), now)));
         let in_cluster = plan.admission.as_ref().is_some_and(|admission| admission.cluster);
@@ -214,6 +221,7 @@ impl Core {
             tallies: Tallies::new(),
             admissions: Admissions::new(bank, scopes),
             gateways,
+            parts,
             lead,
             draining: false,
             handled: None,
@@ -278,6 +286,7 @@ impl Core {
         self.tell_missed(turn);
         self.handle_orders(turn);
         self.handle_card(turn);
+        self.handle_parts(turn);
         self.handle_gateways(turn);
         self.handle_jobs_due(turn);
         self.look_after_handed(turn);
@@ -314,6 +323,7 @@ impl Core {
             .min(self.unsent_retry)
             .min(self.admissions.deadline())
             .min(self.gateways_deadline())
+            .min(self.parts_deadline())
     }
 
     /// Whether so much waits for another core that what comes now had better wait in the sockets: take no datagrams in this turn.
@@ -477,6 +487,8 @@ impl Core {
             Envelope::NotifiedEntity { pattern, agent, port } => self.order(turn, Order::NotifiedEntity { pattern, agent, port }),
             Envelope::ToBank(message) => self.handle_to_bank(turn.now, from, message),
             Envelope::ToHolder(message) => self.handle_to_holder(turn, message),
+            Envelope::PartOrder { gateway, order } => self.order_part(turn.now, gateway, order),
+            Envelope::PartAnswer { gateway, overloaded, answer } => self.answer_gateway((gateway, from), overloaded, answer),
             Envelope::ServiceChange { gateway, restart } => self.announce_to_controller(turn, gateway, &restart),
             Envelope::Drain { on } => {
                 self.draining = on;

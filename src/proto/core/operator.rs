@@ -318,8 +318,7 @@ impl Core {
                 true
             }
             Ask::Circuit(facility) => {
-                let endpoint = EndpointIndex(self.plan.topology.endpoints_of(*facility).first);
-                request.answer = Answer::Circuit(self.calls_of(endpoint).card.circuit(*facility));
+                request.answer = Answer::Circuit(self.circuit(*facility));
                 true
             }
             Ask::Administer(order) => {

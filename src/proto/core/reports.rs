@@ -88,6 +88,16 @@ impl Reports {
         let endpoints = [&self.idle, &self.unanswered, &self.entities, &self.lockouts].into_iter().all(EndpointSet::is_empty);
         endpoints && self.lost.is_empty() && self.defects.is_empty() && self.violations.is_empty() && !self.calls && self.settled.is_none()
     }
+
+    /// A card saw the line.
+    pub fn note_defect(&mut self, facility: Facility, defect: Defect, on: bool, at_once: bool) {
+        self.defects.insert((facility, defect), (on, at_once));
+    }
+
+    /// A card counted what a framer saw.
+    pub fn note_violations(&mut self, facility: Facility, violations: &Violations) {
+        self.violations.entry(facility).or_default().add(violations);
+    }
 }
 
 impl Core {
@@ -138,16 +148,6 @@ impl Core {
         if self.said(About::Idle, endpoint).is_some() {
             self.reports.idle.insert(endpoint);
         }
-    }
-
-    /// A card of this core saw the line.
-    pub(super) fn note_defect(&mut self, facility: Facility, defect: Defect, on: bool, at_once: bool) {
-        self.reports.defects.insert((facility, defect), (on, at_once));
-    }
-
-    /// A card of this core counted what a framer saw.
-    pub(super) fn note_violations(&mut self, facility: Facility, violations: &Violations) {
-        self.reports.violations.entry(facility).or_default().add(violations);
     }
 
     /// Sends what there is room for, a slice of it at most. True: something was sent to this core itself.
@@ -323,8 +323,8 @@ mod tests {
         ring.tell(&mut core, Envelope::Drain { on: true });
         for round in 0..1000 {
             ring.tell(&mut core, Envelope::Service { range, service: leaving });
-            core.note_defect(Facility::Span(span), Defect::LossOfSignal, round % 2 == 0, false);
-            core.note_defect(Facility::Span(span), Defect::Ais, true, true);
+            core.reports.note_defect(Facility::Span(span), Defect::LossOfSignal, round % 2 == 0, false);
+            core.reports.note_defect(Facility::Span(span), Defect::Ais, true, true);
             core.note_lost(span, 2, 905);
             core.note_calls();
             range.iter().for_each(|endpoint| core.note_unanswered(endpoint));

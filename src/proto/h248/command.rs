@@ -6,7 +6,7 @@ use super::error::*;
 use super::event::Wanted;
 use super::media::{self, Before, ChosenLocal, ChosenRemote, MediaPlan, Side};
 use super::name::{self, Room};
-use super::parked::{Shown, Undo, Waiting};
+use super::parked::{self, Shown, Undo, Waiting};
 use super::table::{NULL, Row, Termination};
 use super::transaction::Scope;
 use super::{Gateway, TERMINATIONS_PER_CONTEXT};
@@ -58,15 +58,21 @@ impl Gateway {
         (target, single): (Option<Termination>, bool),
         w: &mut Writer<'_>,
     ) -> Result<Option<Waiting>, Failure> {
+        if matches!(command.verb, Verb::Add | Verb::Modify | Verb::Move) && target.is_some_and(|target| self.stands_still(target)) {
+            return Err(CORE_SILENT);
+        }
         match (command.verb, target) {
             (Verb::Add, target) => {
                 let first = self.tables.context(scope.id).is_some_and(|context| context.members().is_empty());
-                let done = self.add(now, command, scope, target, w);
-                self.note_add(now, first);
+                let done = self.add(now, command, scope, (target, single), w);
+                // What waits is told of when it has ended.
+                if !matches!(done, Ok(Some(_))) {
+                    self.note_add(now, first, false);
+                }
                 done
             }
             (Verb::Modify, Some(target)) => self.modify(now, command, (target, single), w),
-            (Verb::Move, Some(target)) => self.change_context(now, command, scope, target, w).map(|()| None),
+            (Verb::Move, Some(target)) => self.change_context(now, command, scope, (target, single), w),
             (Verb::Subtract, Some(target)) => self.subtract(now, command, target, w).map(|()| None),
             (Verb::AuditValue | Verb::AuditCapability, Some(target)) => self.audit(now, command, target, w).map(|()| None),
             (Verb::ServiceChange, Some(target)) => self.service_change(now, command, target, w).map(|()| None),
@@ -79,7 +85,7 @@ impl Gateway {
         now: Time,
         command: &Command<'_>,
         scope: Scope,
-        target: Option<Termination>,
+        (target, single): (Option<Termination>, bool),
         w: &mut Writer<'_>,
     ) -> Result<Option<Waiting>, Failure> {
         let given = Given::read(command, target)?;
@@ -100,15 +106,29 @@ impl Gateway {
         if !self.tables.join(now, scope.id, target) {
             return Err(CONTEXT_FULL);
         }
-        if let Err(failure) = self.rejoin(now, scope.id) {
+        self.rejoin(now, scope.id);
+        if !self.is_joined(endpoint) {
             self.remove(now, target);
-            return Err(failure);
+            return Err(NO_RESOURCES);
         }
         let shown = self.apply(now, target, &plan);
+        if single && self.is_joining(endpoint) {
+            return Ok(Some(waiting(command, endpoint, Undo::Add, shown, given.audit)));
+        }
         self.ask(now, target, &given.wanted);
         self.counters.add(Counter::H248Adds);
         self.write_done(now, w, command.verb, target, shown, given.audit);
         Ok(None)
+    }
+
+    /// Whether the core that carries a termination stands still.
+    fn stands_still(&self, target: Termination) -> bool {
+        let endpoint = match target {
+            Termination::Physical(endpoint) => Some(endpoint),
+            Termination::Ephemeral(_) => self.tables.row(target).map(|row| row.carrier),
+            Termination::Root => None,
+        };
+        endpoint.is_some_and(|endpoint| self.calls.card.stands_still(endpoint))
     }
 
     /// An idle physical termination whose name fits; the search goes on where the last one ended.
@@ -116,7 +136,8 @@ impl Gateway {
         let mut room: Room = [0; NAME_MAX];
         let free = |gateway: &Gateway, endpoint: EndpointIndex| {
             let row = gateway.tables.row(Termination::Physical(endpoint));
-            row.is_some_and(|row| row.context == NULL) && gateway.is_in_service(endpoint)
+            let idle = row.is_some_and(|row| row.context == NULL) && gateway.is_in_service(endpoint);
+            idle && !gateway.calls.card.stands_still(endpoint)
         };
         let last = self.last_chosen;
         let later = self.tables.physical().filter(|endpoint| *endpoint > last);
@@ -142,7 +163,8 @@ impl Gateway {
             Termination::Physical(endpoint) => Some(*endpoint),
             _ => None,
         });
-        member.or_else(|| self.tables.physical().find(|endpoint| self.is_in_service(*endpoint)))
+        let works = |endpoint: &EndpointIndex| self.is_in_service(*endpoint) && !self.calls.card.stands_still(*endpoint);
+        member.or_else(|| self.tables.physical().find(works))
     }
 
     fn add_ephemeral(
@@ -154,6 +176,9 @@ impl Gateway {
         w: &mut Writer<'_>,
     ) -> Result<Option<Waiting>, Failure> {
         let endpoint = self.carrier(scope.id).ok_or(NO_RESOURCES)?;
+        if self.calls.card.stands_still(endpoint) {
+            return Err(CORE_SILENT);
+        }
         let connections = &mut self.calls.endpoints.connections;
         if !connections.room_for(1) {
             return Err(NO_RESOURCES);
@@ -197,15 +222,9 @@ impl Gateway {
             }
             Answer::Later => {
                 let number = self.tables.row(termination).map_or(0, |row| row.number);
-                Ok(Some(Waiting {
-                    slot,
-                    number,
-                    verb: command.verb,
-                    optional: command.optional,
-                    undo: Undo::Add,
-                    shown,
-                    audit: given.audit,
-                }))
+                let media = parked::Media::Of(slot);
+                let (verb, optional, audit) = (command.verb, command.optional, given.audit);
+                Ok(Some(Waiting { media, number, verb, optional, undo: Undo::Add, shown, audit }))
             }
             Answer::Refused(_) => {
                 self.counters.add(Counter::CardRefused);
@@ -281,15 +300,9 @@ impl Gateway {
         match self.calls.card.modify(now, row.carrier, slot, &ordered(&after, Half::Whole)) {
             Answer::Later if single => {
                 let undo = Undo::Modify(before, row);
-                Ok(Some(Waiting {
-                    slot,
-                    number: row.number,
-                    verb: command.verb,
-                    optional: command.optional,
-                    undo,
-                    shown,
-                    audit: given.audit,
-                }))
+                let media = parked::Media::Of(slot);
+                let (verb, optional, audit) = (command.verb, command.optional, given.audit);
+                Ok(Some(Waiting { media, number: row.number, verb, optional, undo, shown, audit }))
             }
             Answer::Refused(_) => {
                 self.counters.add(Counter::CardRefused);
@@ -360,9 +373,9 @@ impl Gateway {
         now: Time,
         command: &Command<'_>,
         scope: Scope,
-        target: Termination,
+        (target, single): (Termination, bool),
         w: &mut Writer<'_>,
-    ) -> Result<(), Failure> {
+    ) -> Result<Option<Waiting>, Failure> {
         let given = Given::read(command, Some(target))?;
         if let Termination::Physical(endpoint) = target
             && !self.is_in_service(endpoint)
@@ -374,30 +387,49 @@ impl Gateway {
         }
         let plan = self.plan_media(target, given.media.as_ref())?;
         self.check_wanted(target, &given.wanted, plan.remote_length())?;
-        let since = self.tables.row(target).map_or(now, |row| row.since);
+        let before = self.tables.row(target).copied().unwrap_or_default();
         self.unpair(now, target);
         let left = self.tables.leave(target).unwrap_or(NULL);
-        self.tables.join(since, scope.id, target);
-        if let Err(failure) = self.rejoin(now, scope.id) {
-            // Back, unless the context went with it.
-            self.tables.leave(target);
-            if !self.tables.join(since, left, target) {
-                self.remove(now, target);
-            }
-            let _ = self.rejoin(now, left);
-            return Err(failure);
+        self.tables.join(before.since, scope.id, target);
+        self.rejoin(now, scope.id);
+        if let Termination::Physical(endpoint) = target
+            && !self.is_joined(endpoint)
+        {
+            self.move_back(now, target, left, before);
+            return Err(NO_RESOURCES);
         }
-        let _ = self.rejoin(now, left);
+        self.rejoin(now, left);
         if let Termination::Ephemeral(slot) = target {
             self.note_context(slot, scope.id);
             if plan.concerns_media() {
-                return self.modify_media(now, command, (slot, false), (&plan, &given), w).map(|_| ());
+                return self.modify_media(now, command, (slot, false), (&plan, &given), w);
             }
         }
         let shown = self.apply(now, target, &plan);
+        if let Termination::Physical(endpoint) = target
+            && single
+            && self.is_joining(endpoint)
+        {
+            return Ok(Some(waiting(command, endpoint, Undo::Move(left, before), shown, given.audit)));
+        }
         self.ask(now, target, &given.wanted);
         self.write_done(now, w, command.verb, target, shown, given.audit);
-        Ok(())
+        Ok(None)
+    }
+
+    /// A termination that was moved is where it was and as it was, unless the context went with it.
+    pub(super) fn move_back(&mut self, now: Time, target: Termination, left: u32, before: Row) {
+        self.unpair(now, target);
+        let moved = self.tables.leave(target);
+        if !self.tables.join(before.since, left, target) {
+            self.remove(now, target);
+        } else if let Some(row) = self.tables.row_mut(target) {
+            let Row { context, since, watch, leaving, due, told, .. } = *row;
+            *row = Row { context, since, watch, leaving, due, told, pair: None, ..before };
+        }
+        for context in moved.into_iter().chain([left]) {
+            self.rejoin(now, context);
+        }
     }
 
     /// What a command that waited for the card asks for besides media; it was checked before.
@@ -438,7 +470,7 @@ impl Gateway {
         let left = self.tables.leave(target);
         let report = match target {
             Termination::Ephemeral(slot) => {
-                self.abandon(slot);
+                self.abandon(parked::Media::Of(slot));
                 let carrier = self.tables.row(target).map(|row| row.carrier);
                 self.tables.end_ephemeral(slot);
                 self.calls.endpoints.disconnect(slot);
@@ -446,6 +478,7 @@ impl Gateway {
             }
             _ => {
                 if let Termination::Physical(endpoint) = target {
+                    self.abandon(parked::Media::Pair(endpoint));
                     self.freed.push_back(endpoint);
                 }
                 if let Some(row) = self.tables.row_mut(target) {
@@ -457,7 +490,7 @@ impl Gateway {
             }
         };
         if let Some(left) = left {
-            let _ = self.rejoin(now, left);
+            self.rejoin(now, left);
         }
         report
     }
@@ -601,6 +634,12 @@ impl Gateway {
             Some(length)
         });
     }
+}
+
+/// A command that has joined a physical termination to others, which the card is still to do.
+fn waiting(command: &Command<'_>, endpoint: EndpointIndex, undo: Undo, shown: Shown, audit: Option<Audit>) -> Waiting {
+    let media = parked::Media::Pair(endpoint);
+    Waiting { media, number: 0, verb: command.verb, optional: command.optional, undo, shown, audit }
 }
 
 const NOT_READY: Failure = Failure { code: 502, text: "termination is being added" };

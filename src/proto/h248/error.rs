@@ -83,5 +83,7 @@ pub const TOO_LARGE: Failure = failure(533, "response exceeds the maximum size")
 pub const READ_ONLY: Failure = failure(534, "property is read-only");
 /// The command was undone because the card did not answer in time.
 pub const TIME_LIMIT: Failure = failure(510, "card did not answer in time, command was undone");
+/// The core that carries it stands still, or has too much to do.
+pub const CORE_SILENT: Failure = failure(510, "core that carries the termination does not answer");
 /// A session description that cannot be read.
 pub const DESCRIPTION: Failure = failure(442, "session description is malformed");

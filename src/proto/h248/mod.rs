@@ -45,7 +45,7 @@ use crate::proto::transaction::history::CONFIRM_BUDGET;
 use crate::proto::transaction::outgoing::{Due, Limits, Outstanding};
 use crate::proto::transaction::requester::{Reply, Requester};
 use crate::proto::transaction::responder::{self, Responder, Sender};
-use crate::proto::trunk::{Card, Defect, Facility, Indication, Violations};
+use crate::proto::trunk::{Apart, Card, Defect, Facility, Indication, Violations};
 use association::{Association, Purpose};
 use binary::Binary;
 use event::Watches;
@@ -68,6 +68,8 @@ const VERSION: u8 = 1;
 const OWN: u32 = 1024;
 /// Indications of the card taken in one turn.
 const INDICATIONS: usize = 256;
+/// How soon at the latest what waits for another core looks again whether that stands still.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
 /// Things due done in one turn.
 const DUE: usize = 256;
 
@@ -109,6 +111,13 @@ pub struct Gateway {
     last_chosen: EndpointIndex,
     /// When the delay of a service change that the controller ordered ends, the first of all.
     ordered_due: Time,
+    /// Contexts in which the card has refused to join terminations, and when it is asked again.
+    unjoined: Vec<u32>,
+    rejoin_at: Time,
+    /// Its channels lie on several cores.
+    spread: bool,
+    /// When the clock looked last.
+    looked: Time,
     /// Where messages of the binary encoding become text and text becomes them; taken while that goes on.
     binary: Option<Box<Binary>>,
 }
@@ -201,7 +210,11 @@ impl Gateway {
         let association = Association::new(now, &own, &settings, &mut rng);
         let terminations = endpoints.count().saturating_add(own.connections).saturating_add(1);
         // What a line means is one machine's business; channels with hooks are no spans of a gateway.
-        let card = Box::new(Lines::new(card, std::iter::empty(), plan.times, now));
+        let card: Box<dyn Card + std::marker::Send> = Box::new(Lines::new(card, std::iter::empty(), plan.times, now));
+        let carried = plan.gateway_spans(index).map(|span| (span.range, plan.carrier(EndpointIndex(span.range.first))));
+        let elsewhere: Vec<_> = carried.filter(|(_, core)| *core != own.core).collect();
+        let spread = !elsewhere.is_empty();
+        let card = if spread { Box::new(Apart::new(card, elsewhere.into_iter(), own.connections)) } else { card };
         let matches = Vec::with_capacity(endpoints.count() as usize + own.connections as usize);
         Some(Gateway {
             index,
@@ -226,6 +239,10 @@ impl Gateway {
             matches,
             last_chosen: EndpointIndex(u32::MAX),
             ordered_due: Time::NEVER,
+            unjoined: Vec::new(),
+            rejoin_at: Time::NEVER,
+            spread,
+            looked: now,
             binary: (own.encoding == MessageEncoding::Binary).then(|| Box::new(Binary::new(own.max_message))),
             plan,
         })
@@ -475,6 +492,15 @@ impl Gateway {
             let Some(indication) = self.calls.card.poll(now) else { break };
             self.indication(now, indication, send);
         }
+        while let Some(ticket) = self.calls.card.apart().and_then(Apart::take_ticket) {
+            self.counted(now, ticket, send);
+        }
+        self.rejoin_due(now);
+        self.end_silent(now, send);
+        if self.has_abandoned() {
+            self.end_abandoned(now, send);
+        }
+        self.looked = now;
         for _ in 0..DUE {
             match self.responder.poll(now) {
                 Some(responder::Due::Pending(handle)) => self.tell_pending(handle, send),
@@ -547,7 +573,17 @@ impl Gateway {
     pub fn deadline(&self) -> Time {
         let card = self.calls.card.deadline();
         let own = self.requester.deadline().min(self.association.deadline()).min(self.notify_deadline()).min(self.overload_deadline());
-        card.min(self.ordered_due).min(self.responder.deadline()).min(self.events.deadline()).min(own)
+        card.min(self.ordered_due)
+            .min(self.responder.deadline())
+            .min(self.events.deadline())
+            .min(own)
+            .min(self.look_again())
+            .min(self.rejoin_at)
+    }
+
+    /// When to look again whether a core stands still that carries what somebody waits for.
+    fn look_again(&self) -> Time {
+        if self.spread && !self.parking.is_empty() { self.looked + LOOK_AGAIN } else { Time::NEVER }
     }
 
     /// The endpoints of its spans, ascending.

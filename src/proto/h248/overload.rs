@@ -70,14 +70,26 @@ impl Gateway {
         self.overload.reduction.percent()
     }
 
-    /// An Add was executed; `first`: the first one of its context.
-    pub(super) fn note_add(&mut self, now: Time, first: bool) {
+    /// An Add that waited for the card has ended. The cores that carry what it added have said how they are.
+    pub(super) fn note_late_add(&mut self, now: Time, added: Termination) {
+        let row = self.tables.row(added);
+        let first = row.and_then(|row| self.tables.context(row.context)).is_some_and(|context| context.members().first() == Some(&added));
+        let slots = match added {
+            Termination::Ephemeral(slot) => [Some(slot), None],
+            _ => row.and_then(|row| row.pair).map_or([None; 2], |(far, own)| [Some(far), Some(own)]),
+        };
+        let elsewhere = self.calls.card.apart().is_some_and(|apart| slots.into_iter().flatten().any(|slot| apart.is_overloaded(slot)));
+        self.note_add(now, first, elsewhere);
+    }
+
+    /// An Add was executed; `first`: the first one of its context; `elsewhere`: another core that did a part of it is overloaded.
+    pub(super) fn note_add(&mut self, now: Time, first: bool, elsewhere: bool) {
         let told = match self.calls.settings.telling.adds {
             Adds::Each => true,
             Adds::First => first,
             Adds::Off => false,
         };
-        if !told || !self.overload.load.overloaded || self.request_for(Seen::Overload).is_none() {
+        if !told || !(self.overload.load.overloaded || elsewhere) || self.request_for(Seen::Overload).is_none() {
             return;
         }
         if self.overload.due.len() < ROOM {

@@ -45,6 +45,7 @@ fn plan(controllers: u8) -> Plan {
         listen: 1,
         streams: false,
         core: CoreId(0),
+        spread: false,
         controllers: (1..=controllers).map(controller).collect(),
         has_t3: false,
         encoding: MessageEncoding::Compact,

@@ -3,12 +3,12 @@
 use super::error::*;
 use super::media::concerns_action;
 use super::name::{self, Room};
-use super::parked::{Undo, Waiting};
+use super::parked::{Until, Waiting};
 use super::table::{NULL, Termination};
 use super::{Gateway, Send};
 use crate::proto::base::{Counter, Time, TransactionId};
 use crate::proto::codec::h248::{
-    Action, ActionPart, Command, ContextAudit, ContextId, NAME_MAX, Request, Side, TerminationId, Token, Verb, Writer,
+    Action, ActionPart, Command, ContextAudit, ContextId, Descriptor, NAME_MAX, Request, Side, TerminationId, Token, Verb, Writer,
 };
 use crate::proto::plan::MessageEncoding;
 use crate::proto::transaction::history::{Class, Handle};
@@ -34,6 +34,8 @@ pub(super) struct Run {
     asked: Option<ContextAudit>,
     /// Behind `P=id` in the reply.
     head: usize,
+    /// What the command in hand tells of counts has been asked for.
+    counted: bool,
     /// The termination that it waited for went.
     pub abandoned: bool,
 }
@@ -46,6 +48,11 @@ impl Run {
             ActionPart::Command(command) => Some(command),
             _ => None,
         }
+    }
+
+    /// The command in hand, which waited for counts, begins now.
+    pub fn begin_counted(&mut self) {
+        (self.part, self.counted) = (self.part.saturating_sub(1), true);
     }
 }
 
@@ -65,8 +72,8 @@ pub(super) enum Flow {
     Next,
     /// Not at all: the rest is not executed (TXN-02).
     Stop,
-    /// When the card has answered.
-    Park(Waiting),
+    /// When what it waits for has come.
+    Park(Until),
 }
 
 impl Gateway {
@@ -122,6 +129,7 @@ impl Gateway {
             open: None,
             asked: None,
             head,
+            counted: false,
             abandoned: false,
         };
         let flow = if self.refuses(request) {
@@ -131,13 +139,15 @@ impl Gateway {
             self.execute(now, request, &mut run, &mut w)
         };
         match flow {
-            Flow::Park(waiting) => {
+            Flow::Park(until) => {
                 let mark = w.mark();
-                if let Err(mut buffer) = self.park(bytes, run, waiting, mark, buffer) {
-                    // No room to wait: the command is undone, the transaction ends.
-                    self.undo(now, &waiting);
+                if let Err(mut buffer) = self.park(bytes, run, until, mark, buffer) {
                     let mut w = Writer::resume(&mut buffer, self.style(), mark);
-                    self.write_gone(&mut w, &waiting, NO_RESOURCES);
+                    if let Until::Done(waiting) = until {
+                        // No room to wait: the command is undone, the transaction ends.
+                        self.undo(now, &waiting);
+                        self.write_gone(&mut w, &waiting, NO_RESOURCES);
+                    }
                     let length = self.close(&run, w);
                     self.conclude(now, &run, &mut buffer, length, send);
                     self.reply = Some(buffer);
@@ -148,15 +158,6 @@ impl Gateway {
                 self.conclude(now, &run, &mut buffer, length, send);
                 self.reply = Some(buffer);
             }
-        }
-    }
-
-    fn undo(&mut self, now: Time, waiting: &Waiting) {
-        match waiting.undo {
-            Undo::Add => {
-                self.remove(now, Termination::Ephemeral(waiting.slot));
-            }
-            Undo::Modify(connection, row) => self.restore(waiting.slot, connection, row),
         }
     }
 
@@ -364,6 +365,15 @@ impl Gateway {
         let found = self.targets(command, scope, &mut matches);
         // What changes something must be known to fit before it is done; what an audit says is seen when it is written.
         let fits = audits || self.has_reply_room(command, &matches, w);
+        if found.is_ok()
+            && fits
+            && !std::mem::take(&mut run.counted)
+            && tells_counts(command)
+            && let Some(until) = self.ask_counts(&matches)
+        {
+            self.matches = matches;
+            return Flow::Park(until);
+        }
         let mut flow = match found.and(if fits { Ok(()) } else { Err(TOO_LARGE) }) {
             Err(failure) => self.refuse(command, failure, scope, run, w),
             Ok(()) if scope.context == ContextId::All && command.termination == TerminationId::Root => {
@@ -424,7 +434,7 @@ impl Gateway {
             let single = matches.len() < 2;
             match self.one(now, command, scope, (target, single), w) {
                 Ok(None) => {}
-                Ok(Some(waiting)) => return Flow::Park(waiting),
+                Ok(Some(waiting)) => return Flow::Park(Until::Done(waiting)),
                 Err(failure) => {
                     failed = true;
                     match target {
@@ -559,6 +569,9 @@ impl Gateway {
 
     /// The same for a command that waited, whose termination may be gone.
     pub(super) fn write_gone(&mut self, w: &mut Writer<'_>, waiting: &Waiting, failure: Failure) {
+        if let physical @ Termination::Physical(_) = waiting.termination() {
+            return self.write_failed(w, waiting.verb, physical, failure);
+        }
         let mut room: Room = [0; NAME_MAX];
         let length = ephemeral_name(waiting.number, &mut room);
         let name = room.get(..length).unwrap_or_default();
@@ -580,6 +593,19 @@ fn ephemeral_name(number: u32, room: &mut Room) -> usize {
     let mut rest = &mut room[..];
     let _ = write!(rest, "rtp/{number}");
     whole - rest.len()
+}
+
+/// Whether the reply of a command tells what its terminations have counted: a Subtract does unless it is told what to tell.
+fn tells_counts(command: &Command<'_>) -> bool {
+    let mut audits = command.descriptors().flatten().filter_map(|(_, descriptor)| match descriptor {
+        Descriptor::Audit(audit) => Some(audit),
+        _ => None,
+    });
+    match (command.verb, audits.next()) {
+        (Verb::AuditCapability, _) => false,
+        (Verb::Subtract, None) => !(command.wildcarded && command.termination.is_wildcard()),
+        (_, audit) => audit.is_some_and(|audit| audit.has(Token::Statistics)),
+    }
 }
 
 /// Whether a transaction begins by making room: it may use the reserve of the history.

@@ -3,6 +3,7 @@
 //! Media belongs to the card: it hands out the local address and port of a connection, moves audio as the mode says, counts, and sees
 //! the line. Every order may be answered at once or later by an [`Indication`]; a connection is named by the slot of its core.
 
+use super::apart::Apart;
 use super::circuit_view::CircuitView;
 use super::{Defect, Facility, Sounds, Violations};
 use crate::proto::base::srtp::{MasterKey, MediaKeys};
@@ -94,6 +95,16 @@ pub trait Card {
 
     /// Whether the state that `event` reports the beginning of is the present one (`F: ES`).
     fn holds(&self, endpoint: EndpointIndex, event: EventId) -> bool;
+
+    /// Whether nothing can be ordered of `endpoint` now, because what carries it stands still.
+    fn stands_still(&self, _: EndpointIndex) -> bool {
+        false
+    }
+
+    /// The card as one whose spans lie on several cores; `None`: they do not.
+    fn apart(&mut self) -> Option<&mut Apart> {
+        None
+    }
 
     /// How the pseudowire of a facility is, for a display; `None`: it has none, or is not carried by the card.
     fn circuit(&self, _: Facility) -> Option<CircuitView> {

@@ -5,6 +5,7 @@
 //! E1 may also stand alone. Everything else that needs a name, a span or a wildcard asks [`topology::Topology`].
 
 pub mod alarm;
+pub mod apart;
 pub mod card;
 mod circuit_view;
 pub mod performance;
@@ -17,6 +18,7 @@ pub(crate) mod text;
 pub mod topology;
 
 pub use alarm::{Defect, Failure, IntegrationTimes, Monitor};
+pub use apart::{Apart, Part, PartAnswer, PartOrder};
 pub use card::{
     Answer, Behaviour, Card, CardFault, CardOrder, CheckTone, Coding, DigitKind, Echo, EventText, FarOrder, Hook, Indication, LineInput,
     LineOrder, LineState, Measure, Media, MediaAddress, MediaReport, Payloads, Seizer, Srtp, Trouble,

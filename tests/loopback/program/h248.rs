@@ -91,6 +91,34 @@ fn a_controller_runs_calls_beside_an_agent() {
     }
 }
 
+/// CTX-10, SC-05: with `spread` a context has channels of several cores, and operators see which core carries what.
+#[test]
+fn a_context_has_channels_of_several_cores() {
+    for (both, transport, shard) in [(2, 0, 0), (0, 1, 2)] {
+        let tuning = tuning(both, transport, shard);
+        let (gateway, controller) = (tuning.addresses.gateway().ip(), tuning.addresses.agent().ip());
+        let h248 = format!("[{{ name = \"north\", spread = true, listen = \"{gateway}:2944\", controllers = [\"{controller}:2944\"] }}]");
+        let tuning = tuning.list("h248", &h248).list("span", "[{ kind = \"t1\", unit = \"7-8\", h248 = \"north\" }]").without("agent");
+        let mut controller = Controller::bind(&tuning);
+        let gateway = Gateway::start(tuning);
+        controller.accept("RS");
+        let local = "M{O{MO=SR},L{\nv=0\nc=IN IP4 $\nm=audio $ RTP/AVP 0\n}}";
+        let reply = controller.ask(&format!("C=${{A=ds/ds1_7/3,A=ds/ds1_8/3,A=${{{local}}}}}"));
+        assert!(reply.contains("A=ds/ds1_7/3,A=ds/ds1_8/3,A=rtp/") && reply.contains("m=audio "), "{reply}");
+        let cores: Vec<u64> = gateway.rows(&["spans"]).iter().map(|row| row["core"].as_u64().unwrap()).collect();
+        assert!(cores.len() == 2 && cores[0] != cores[1], "{cores:?}");
+        for unit in [7, 8] {
+            gateway.order(&["sim", "alarm", &format!("ds/ds1-{unit}"), "los", "--now"]);
+            let text = controller.receive("MT=FO");
+            let id = text.split("T=").nth(1).and_then(|rest| rest.split('{').next()).unwrap().to_owned();
+            controller.send(&format!("P={id}{{C=-{{SC=ds/ds1_{unit}/*}}}}"));
+        }
+        let reply = controller.ask("C=*{S=*}");
+        assert!(reply.matches("S=").count() == 3 && reply.contains("rtp/ps="), "{reply}");
+        gateway.assert_sound();
+    }
+}
+
 /// A file with nothing of MGCP needs no agent. ASC-07: a gateway that ends says so.
 #[test]
 fn a_gateway_may_have_controllers_only() {
