@@ -2,7 +2,7 @@
 
 use super::catalogue::{self, Seen};
 use super::notify::{write_event, write_observed};
-use super::watch::{Ending, LIST_MAX, Playing};
+use super::watch::{LIST_MAX, Playing};
 use super::{Gateway, Room, Termination, dial, text};
 use crate::proto::codec::h248::{Completion, Events, PackagedName, RequestId, Shape, SignalType, Token, Writer, rewrite};
 use crate::proto::endpoint::Blob;
@@ -35,7 +35,20 @@ impl Gateway {
             }
             Token::Signals if watch.signals.iter().any(Option::is_some) => {
                 w.begin_list(Token::Signals);
-                watch.signals.iter().flatten().for_each(|playing| write_playing(w, playing));
+                for (n, playing) in watch.signals.iter().enumerate() {
+                    let Some(playing) = playing else { continue };
+                    let of = |list| watch.signals.iter().flatten().filter(move |other| other.list == Some(list));
+                    match playing.list {
+                        None => write_playing(w, playing),
+                        // With its first member.
+                        Some(list) if watch.signals.iter().take(n).flatten().all(|other| other.list != Some(list)) => {
+                            w.begin_number(Token::SignalList, list.into());
+                            of(list).for_each(|member| write_playing(w, member));
+                            w.end();
+                        }
+                        Some(_) => {}
+                    }
+                }
                 w.end();
                 true
             }
@@ -106,11 +119,8 @@ fn write_playing(w: &mut Writer<'_>, playing: &Playing) {
     if playing.stream != 0 {
         w.number_item(Token::Stream, playing.stream.into());
     }
-    let kind = match playing.ending {
-        Ending::Order => SignalType::OnOff,
-        Ending::TimeOut(_) => SignalType::TimeOut,
-        Ending::Brief(_) => SignalType::Brief,
-    };
+    // What has no time of its own lasts until it is switched off.
+    let kind = if playing.kind == SignalType::TimeOut && playing.length.is_zero() { SignalType::OnOff } else { playing.kind };
     w.token_item(Token::SignalType, kind.token());
     if let Some(duration) = playing.duration {
         w.number_item(Token::Duration, duration.into());

@@ -6,7 +6,7 @@ use super::watch::{Dial, LIST_MAX, WatchSlot, Which};
 use super::{Gateway, LIST_TOO_LONG, Termination};
 use crate::proto::base::Time;
 use crate::proto::codec::h248::{
-    DigitMapDescriptor, Embedded, EventSpec, Events, EventsDescriptor, RequestId, SignalPart, SignalType, Signals,
+    DigitMapDescriptor, Embedded, EventSpec, Events, EventsDescriptor, RequestId, Signal, SignalPart, SignalType, Signals,
 };
 use crate::proto::endpoint::{Blob, Blobs};
 use crate::proto::package::SignalClass;
@@ -107,17 +107,25 @@ impl Gateway {
     fn check_signals(&self, termination: Termination, signals: &Signals<'_>) -> Result<(), Failure> {
         let mut count = 0;
         for part in signals.parts() {
-            let SignalPart::Signal(signal) = part? else { return Err(NO_SIGNAL_LISTS) };
-            let found = catalogue::find_signal(&signal.name, termination)?;
-            if signal.parameters().next().is_some() {
-                return Err(NO_SUCH_PARAMETER);
+            match part? {
+                SignalPart::Signal(signal) => {
+                    check_signal(termination, &signal)?;
+                    count += 1;
+                }
+                SignalPart::List { signals, .. } => {
+                    let mut endless = false;
+                    for member in signals {
+                        // A list has no lists, which its syntax says.
+                        let SignalPart::Signal(signal) = member? else { return Err(DESCRIPTOR_ILLEGAL) };
+                        // Nothing behind it would ever be played (SIG-07).
+                        if endless {
+                            return Err(ENDLESS);
+                        }
+                        endless = check_signal(termination, &signal)?;
+                        count += 1;
+                    }
+                }
             }
-            // It has no time of its own (SIG-03).
-            let timed = matches!(found.class(), SignalClass::TimeOut { default_ms: Some(_), .. });
-            if signal.kind == Some(SignalType::TimeOut) && !timed && signal.duration.is_none() {
-                return Err(NO_DURATION);
-            }
-            count += 1;
         }
         if count > super::watch::SIGNALS_MAX { Err(NO_RESOURCES) } else { Ok(()) }
     }
@@ -213,6 +221,25 @@ impl Gateway {
     }
 }
 
+/// Whether a signal lasts until it is switched off; or why it cannot be played.
+fn check_signal(termination: Termination, signal: &Signal<'_>) -> Result<bool, Failure> {
+    let found = catalogue::find_signal(&signal.name, termination)?;
+    if signal.parameters().next().is_some() {
+        return Err(NO_SUCH_PARAMETER);
+    }
+    // It has no time of its own (SIG-03).
+    let timed = matches!(found.class(), SignalClass::TimeOut { default_ms: Some(_), .. });
+    if signal.kind == Some(SignalType::TimeOut) && !timed && signal.duration.is_none() {
+        return Err(NO_DURATION);
+    }
+    let timed_by_package = matches!(found.class(), SignalClass::TimeOut { .. } | SignalClass::Brief { .. });
+    let by_order = match signal.kind {
+        Some(kind) => kind == SignalType::OnOff,
+        None => !timed_by_package,
+    };
+    Ok(by_order || matches!(found.class(), SignalClass::TimeOut { default_ms: None, .. }) && signal.duration.is_none())
+}
+
 /// Blocks that a list takes.
 fn list_blocks(list: &Events<'_>) -> Result<u32, Failure> {
     match list.as_bytes().len() {
@@ -227,4 +254,4 @@ const NO_MAP_GIVEN: Failure = Failure { code: 457, text: "digit map completion w
 const NO_DURATION: Failure = Failure { code: 457, text: "signal is to time out and has no duration" };
 const PARAMETER_ILLEGAL: Failure = Failure { code: 446, text: "only dd/ce has a digit map" };
 const NO_SUCH_PARAMETER: Failure = Failure { code: 454, text: "event or signal has no such parameter" };
-const NO_SIGNAL_LISTS: Failure = Failure { code: 501, text: "signal lists are not supported" };
+const ENDLESS: Failure = Failure { code: 449, text: "only the last signal of a list may be on until it is switched off" };

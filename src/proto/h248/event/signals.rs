@@ -51,50 +51,109 @@ impl Gateway {
     pub(super) fn play(&mut self, now: Time, slot: WatchSlot, signals: Signals<'_>) {
         let Some(watch) = self.events.get(slot) else { return };
         let (termination, before) = (watch.termination, watch.signals);
-        let listed = || {
-            signals.parts().filter_map(|part| match part {
-                Ok(SignalPart::Signal(signal)) => Some((catalogue::find_signal(&signal.name, termination).ok()?, signal)),
-                _ => None,
-            })
-        };
+        let find = |signal: &Signal<'_>| catalogue::find_signal(&signal.name, termination).ok();
         for (n, playing) in before.iter().enumerate() {
             let Some(playing) = playing else { continue };
-            let goes_on = listed().any(|(found, signal)| found == playing.signal && signal.stream == playing.stream && signal.keep_active);
+            let goes_on = signals.parts().flatten().any(|part| match part {
+                SignalPart::Signal(signal) => {
+                    let same = playing.list.is_none() && signal.stream == playing.stream && find(&signal) == Some(playing.signal);
+                    same && signal.keep_active
+                }
+                // Whatever it says now (SIG-08).
+                SignalPart::List { id, .. } => playing.list == Some(id),
+            });
             if !goes_on {
                 self.end(now, slot, n, Ended::BySignals);
             }
         }
-        for (found, signal) in listed() {
-            // Kept active and not playing: nothing to keep (SIG-02).
-            if !signal.keep_active {
-                self.begin(now, slot, found, &signal);
+        for part in signals.parts().flatten() {
+            match part {
+                // Kept active and not playing: nothing to keep (SIG-02).
+                SignalPart::Signal(signal) => {
+                    if let Some(found) = find(&signal).filter(|_| !signal.keep_active)
+                        && let Some(n) = self.keep(slot, &playing(found, &signal, None))
+                    {
+                        self.begin(now, slot, n);
+                    }
+                }
+                SignalPart::List { id, signals } => self.play_list(now, slot, id, signals.filter_map(Result::ok)),
             }
         }
         self.events.reschedule(slot);
     }
 
-    fn begin(&mut self, now: Time, slot: WatchSlot, found: SignalRef, signal: &Signal<'_>) {
-        let ending = ending(now, found, signal);
-        let playing = Playing { signal: found, stream: signal.stream, ending, duration: signal.duration, told: signal.completion };
-        let Some(watch) = self.events.get_mut(slot) else { return };
-        let Termination::Physical(endpoint) = watch.termination else { return };
-        let Some(place) = watch.signals.iter_mut().find(|place| place.is_none()) else { return };
-        if self.calls.card.start_signal(now, endpoint, None, found.plays, b"").is_ok() {
-            *place = Some(playing);
+    /// A list of signals, unless one with its number is played (SIG-08).
+    fn play_list<'a>(&mut self, now: Time, slot: WatchSlot, id: u16, members: impl Iterator<Item = SignalPart<'a>>) {
+        let Some(watch) = self.events.get(slot) else { return };
+        if watch.signals.iter().flatten().any(|playing| playing.list == Some(id)) {
             return;
         }
+        let termination = watch.termination;
+        for member in members {
+            if let SignalPart::Signal(signal) = member
+                && let Ok(found) = catalogue::find_signal(&signal.name, termination)
+            {
+                self.keep(slot, &playing(found, &signal, Some(id)));
+            }
+        }
+        self.play_next(now, slot, id);
+    }
+
+    /// The next member of a list begins; members keep the order of their places.
+    fn play_next(&mut self, now: Time, slot: WatchSlot, id: u16) {
+        let waits = |playing: &Option<Playing>| playing.is_some_and(|playing| playing.list == Some(id) && playing.ending == Ending::Waits);
+        let next = self.events.get(slot).and_then(|watch| watch.signals.iter().position(waits));
+        if let Some(n) = next {
+            self.begin(now, slot, n);
+        }
+    }
+
+    /// Notes a signal that is to be played: its place.
+    fn keep(&mut self, slot: WatchSlot, playing: &Playing) -> Option<usize> {
+        let watch = self.events.get_mut(slot)?;
+        // Behind all of its list, which is played in the order of the places.
+        let last = watch.signals.iter().rposition(|place| place.is_some_and(|other| playing.list.is_some() && other.list == playing.list));
+        let from = last.map_or(0, |last| last + 1);
+        let n = (from..SIGNALS_MAX).find(|n| watch.signals.get(*n).is_some_and(Option::is_none))?;
+        *watch.signals.get_mut(n)? = Some(*playing);
+        Some(n)
+    }
+
+    /// Signal `n` is played from now on.
+    fn begin(&mut self, now: Time, slot: WatchSlot, n: usize) {
+        let Some(watch) = self.events.get_mut(slot) else { return };
+        let (Termination::Physical(endpoint), Some(Some(playing))) = (watch.termination, watch.signals.get_mut(n)) else { return };
+        playing.ending = match playing.kind {
+            SignalType::OnOff => Ending::Order,
+            SignalType::TimeOut if playing.length.is_zero() => Ending::Order,
+            SignalType::TimeOut => Ending::TimeOut(now + playing.length),
+            SignalType::Brief => Ending::Brief(now + playing.length),
+        };
+        let playing = *playing;
+        if self.calls.card.start_signal(now, endpoint, None, playing.signal.plays, b"").is_ok() {
+            return;
+        }
+        if let Some(place) = watch.signals.get_mut(n) {
+            *place = None;
+        }
         self.counters.add(Counter::CardRefused);
-        if found.tests_continuity() {
+        if playing.signal.tests_continuity() {
             self.test_ended(now, slot, false);
         } else {
             self.completed(now, slot, &playing, Ended::Other);
         }
+        if let Some(list) = playing.list {
+            self.play_next(now, slot, list);
+        }
     }
 
-    /// Signal `n` is not played any more.
+    /// Signal `n` is not played any more. Behind one that has ended by itself the next of its list begins.
     fn end(&mut self, now: Time, slot: WatchSlot, n: usize, why: Ended) {
         let Some(watch) = self.events.get_mut(slot) else { return };
         let Some(playing) = watch.signals.get_mut(n).and_then(Option::take) else { return };
+        if playing.ending == Ending::Waits {
+            return;
+        }
         let termination = watch.termination;
         // A brief one is played to its end by the card.
         if let (Termination::Physical(endpoint), Ending::Order | Ending::TimeOut(_)) = (termination, playing.ending) {
@@ -104,6 +163,9 @@ impl Gateway {
             // Whatever else ends it, the test has failed (CT-02); but for the controller's own doing.
             (true, Ended::TimeOut | Ended::Other) => self.test_ended(now, slot, false),
             _ => self.completed(now, slot, &playing, why),
+        }
+        if let (Some(list), Ended::TimeOut) = (playing.list, why) {
+            self.play_next(now, slot, list);
         }
     }
 
@@ -171,7 +233,7 @@ impl Gateway {
         let place = self
             .events
             .get(slot)
-            .and_then(|watch| watch.signals.iter().position(|playing| playing.is_some_and(|playing| playing.signal.plays == signal)));
+            .and_then(|watch| watch.signals.iter().position(|playing| playing.is_some_and(|playing| playing.is_played(signal))));
         let Some(n) = place else { return };
         self.end(now, slot, n, if failed { Ended::Other } else { Ended::TimeOut });
         self.events.reschedule(slot);
@@ -186,17 +248,21 @@ impl Gateway {
         let Some(slot) = self.watch_slot(Termination::Physical(endpoint)) else { return false };
         let Some(watch) = self.events.get_mut(slot) else { return false };
         let mut places = watch.signals.iter_mut();
-        let Some(place) = places.find(|place| place.is_some_and(|playing| playing.signal.tests_continuity())) else { return false };
-        *place = None;
+        let tests = |place: &Playing| place.signal.tests_continuity() && place.ending != Ending::Waits;
+        let Some(place) = places.find(|place| place.as_ref().is_some_and(tests)) else { return false };
+        let list = place.take().and_then(|playing| playing.list);
         self.test_ended(now, slot, true);
+        if let Some(list) = list {
+            self.play_next(now, slot, list);
+        }
         self.events.reschedule(slot);
         self.settle(now);
         true
     }
 }
 
-/// How a signal ends: as the command says, else as its package does (SIG-03).
-fn ending(now: Time, found: SignalRef, signal: &Signal<'_>) -> Ending {
+/// What is to be played, and how it ends: as the command says, else as its package does (SIG-03). Its turn is to come.
+fn playing(found: SignalRef, signal: &Signal<'_>, list: Option<u16>) -> Playing {
     let given = signal.duration.map(|hundredths| Duration::from_millis(10) * u32::from(hundredths));
     let ms = |ms: u32| Duration::from_millis(ms.into());
     let (class, default) = match found.class() {
@@ -204,11 +270,13 @@ fn ending(now: Time, found: SignalRef, signal: &Signal<'_>) -> Ending {
         SignalClass::TimeOut { default_ms, .. } => (SignalType::TimeOut, default_ms.map(ms)),
         SignalClass::Brief { ms: length } => (SignalType::Brief, Some(ms(length))),
     };
-    match signal.kind.unwrap_or(class) {
-        SignalType::OnOff => Ending::Order,
-        SignalType::TimeOut => given.or(default).map_or(Ending::Order, |length| Ending::TimeOut(now + length)),
-        SignalType::Brief => Ending::Brief(now + given.or(default).unwrap_or(BRIEF)),
-    }
+    let kind = signal.kind.unwrap_or(class);
+    let length = match (kind, given.or(default)) {
+        (SignalType::Brief, length) => length.unwrap_or(BRIEF),
+        (_, length) => length.unwrap_or(Duration::ZERO),
+    };
+    let Signal { stream, duration, completion: told, .. } = *signal;
+    Playing { signal: found, stream, list, kind, length, ending: Ending::Waits, duration, told }
 }
 
 /// A brief signal that has no length of its own.

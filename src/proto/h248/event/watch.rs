@@ -5,9 +5,10 @@
 
 use super::catalogue::{EventRef, SignalRef};
 use crate::proto::base::{Queue, QueuePool, Slab, Time, TransactionId};
-use crate::proto::codec::h248::{Completion, RequestId, Shape};
+use crate::proto::codec::h248::{Completion, RequestId, Shape, SignalType};
 use crate::proto::endpoint::Blob;
 use crate::proto::h248::table::Termination;
+use crate::proto::package::EventId;
 use crate::proto::package::digits::{DigitMap, Matcher, Progress};
 use crate::proto::timer::TimerWheel;
 use crate::proto::trunk::EventText;
@@ -52,6 +53,8 @@ pub enum Ending {
     TimeOut(Time),
     /// By itself, then.
     Brief(Time),
+    /// It has not begun: another one of its list is played.
+    Waits,
 }
 
 /// A signal that is played.
@@ -59,11 +62,23 @@ pub enum Ending {
 pub struct Playing {
     pub signal: SignalRef,
     pub stream: u16,
+    /// The list that it is a member of: those are played one after the other (SIG-06).
+    pub list: Option<u16>,
+    pub kind: SignalType,
+    /// How long it lasts, unless by order.
+    pub length: Duration,
     pub ending: Ending,
     /// As the command had it, in hundredths of a second.
     pub duration: Option<u16>,
     /// Which ends are told (SIG-11).
     pub told: Option<Completion>,
+}
+
+impl Playing {
+    /// Whether it is played, by this signal of the card.
+    pub fn is_played(&self, signal: EventId) -> bool {
+        self.signal.plays == signal && self.ending != Ending::Waits
+    }
 }
 
 /// A digit map that collects (DM-13).
@@ -120,7 +135,7 @@ impl Watch {
     fn deadline(&self) -> Time {
         let ends = self.signals.iter().flatten().map(|playing| match playing.ending {
             Ending::TimeOut(at) | Ending::Brief(at) => at,
-            Ending::Order => Time::NEVER,
+            Ending::Order | Ending::Waits => Time::NEVER,
         });
         ends.min().unwrap_or(Time::NEVER).min(self.dial.deadline)
     }

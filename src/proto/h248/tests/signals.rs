@@ -83,6 +83,52 @@ fn how_a_signal_ended_is_told_when_it_was_asked_for() {
 }
 
 #[test]
+fn signals_of_a_list_are_played_one_after_the_other() {
+    // SIG-06, SIG-07, SIG-08, SIG-10, SIG-11
+    let mut bench = Bench::registered();
+    bench.ask("C=-{MF=ds/ds1_3/1{E=1{g/sc{KA},dd/d1},SG{cg/cw{SY=OO},SL=7{cg/rt{DR=100,NC={TO}},dg/d1{NC={TO}},cg/bt{SY=OO}}}}}");
+    let list = "SL=7{cg/rt{SY=TO,DR=100,NC={TO}},dg/d1{SY=BR,NC={TO}},cg/bt{SY=OO}}";
+    assert_eq!(playing(&mut bench), format!("SG{{cg/cw{{SY=OO}},{list}}}"));
+    bench.run(500 * MS);
+    // The list with the same number goes on whatever it says now; another signal is stopped as ever.
+    bench.ask("C=-{MF=ds/ds1_3/1{SG{SL=7{cg/ct}}}}");
+    assert_eq!(playing(&mut bench), format!("SG{{{list}}}"));
+    assert!(notified(&mut bench).is_empty());
+    bench.run(600 * MS);
+    assert_eq!(notified(&mut bench), ["- N=ds/ds1_3/1{OE=1{:g/sc{SigID=cg/rt,Meth=TO}}}"]);
+    bench.run(S);
+    assert_eq!(notified(&mut bench), ["- N=ds/ds1_3/1{OE=1{:g/sc{SigID=dg/d1,Meth=TO}}}"]);
+    bench.run(60 * S);
+    assert_eq!(playing(&mut bench), "SG{SL=7{cg/bt{SY=OO}}}");
+    // What stops it, stops all of it, and what was not played yet has not ended.
+    for stop in ["event", "descriptor", "another list"] {
+        bench.ask("C=-{MF=ds/ds1_3/1{E=1{g/sc{KA},dd/d1},SG{SL=8{cg/rt{NC={IBE,IBS}},cg/bt{NC={IBE,IBS}}}}}}");
+        notified(&mut bench);
+        match stop {
+            "event" => bench.sees(1, PackageId::D, "1"),
+            "descriptor" => drop(bench.ask("C=-{MF=ds/ds1_3/1{SG{}}}")),
+            _ => drop(bench.ask("C=-{MF=ds/ds1_3/1{SG{SL=9{cg/ct}}}}")),
+        }
+        bench.run(MS);
+        assert_eq!(notified(&mut bench).concat().matches("g/sc{SigID=cg/rt,").count(), 1, "{stop}");
+        assert_eq!(playing(&mut bench), if stop == "another list" { "SG{SL=9{cg/ct{SY=TO}}}" } else { "SG" }, "{stop}");
+    }
+    // What the card does not play holds nothing up.
+    bench.ask("C=-{MF=ds/ds1_3/1{SG{}}}");
+    bench.card(CardOrder::Refuse(1));
+    bench.ask("C=-{MF=ds/ds1_3/1{E=1{g/sc{KA}},SG{SL=1{cg/rt,cg/bt}}}}");
+    bench.run(MS);
+    assert_eq!(notified(&mut bench), ["- N=ds/ds1_3/1{OE=1{:g/sc{SigID=cg/rt,Meth=NC}}}"]);
+    assert_eq!(playing(&mut bench), "SG{SL=1{cg/bt{SY=TO}}}");
+    for (list, code) in [("SL=1{cg/rt{SY=OO},cg/bt}", 449), ("SL=1{SL=2{cg/rt}}", 442), ("SL=1{cg/xx}", 452)] {
+        let reply = bench.ask(&format!("C=-{{MF=ds/ds1_3/1{{SG{{{list}}}}}}}"));
+        assert!(reply.contains(&format!("ER={code}{{")), "{list}: {reply}");
+    }
+    let many: Vec<&str> = ["cg/rt"; 9].to_vec();
+    assert!(bench.ask(&format!("C=-{{MF=ds/ds1_3/1{{SG{{SL=1{{{}}}}}}}}}", many.join(","))).contains("ER=510{"));
+}
+
+#[test]
 fn an_event_stops_signals_unless_it_keeps_them_active() {
     // EVT-05
     let mut bench = Bench::registered();
