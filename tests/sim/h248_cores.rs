@@ -168,6 +168,30 @@ fn a_card_of_another_core_that_refuses_leaves_nothing_behind() {
     }
 }
 
+/// TRM-07, TXN-05: by a wildcard each channel is added when it is joined with the others, and what one core refuses is told of that one.
+#[test]
+fn an_add_by_wildcard_waits_for_each_channel() {
+    for layout in SEVERAL {
+        for refused in [0, 1] {
+            let mut world = world(layout, 6);
+            let mut controller = Controller::of(&mut world, 0);
+            let (core, far, near) = elsewhere(&world);
+            let context = context_of(&controller.ask(&mut world, &format!("C=${{A=ds/ds1_{near}/1}}")));
+            world.ask_core(core, Ask::Card(CardOrder::Refuse(refused)));
+            let reply = controller.ask(&mut world, &format!("C={context}{{O-A=ds/ds1_{far}/1*,AV=ds/ds1_{near}/1{{AT{{}}}}}}"));
+            // 1 and 10 to 19.
+            let (named, failed) = (reply.matches(&format!("A=ds/ds1_{far}/1")).count(), reply.matches("ER=510{").count());
+            assert_eq!((named, failed), (11, refused as usize), "{layout:?}: {reply}");
+            assert!(reply.contains("AV="), "what is behind it is done: {reply}");
+            assert_eq!(world.media_open(), 2 * (11 - refused as usize), "{layout:?}");
+            let reply = controller.ask(&mut world, &format!("C=${{MV=ds/ds1_{far}/1*}}"));
+            assert_eq!(reply.matches("MV=").count(), 11 - refused as usize, "{layout:?}: {reply}");
+            assert_eq!(world.media_open(), 2 * (10 - refused as usize), "{layout:?}");
+            ended(&mut world, &mut controller);
+        }
+    }
+}
+
 /// One of the commands a controller may send about the first channels of all spans.
 fn command(rng: &mut Rng, contexts: &[u32]) -> String {
     let mut one = |below: u64| rng.below(below);

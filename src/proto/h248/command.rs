@@ -48,14 +48,13 @@ impl<'a> Given<'a> {
 }
 
 impl Gateway {
-    /// One command on one termination (`None`: to be chosen) with its reply written, unless it waits for the card. `single`: no other
-    /// termination is meant, so that it may wait.
+    /// One command on one termination (`None`: to be chosen) with its reply written, unless it `waits` for the card, where it may.
     pub(super) fn one(
         &mut self,
         now: Time,
         command: &Command<'_>,
         scope: Scope,
-        (target, single): (Option<Termination>, bool),
+        (target, waits): (Option<Termination>, bool),
         w: &mut Writer<'_>,
     ) -> Result<Option<Waiting>, Failure> {
         if matches!(command.verb, Verb::Add | Verb::Modify | Verb::Move) && target.is_some_and(|target| self.stands_still(target)) {
@@ -64,15 +63,15 @@ impl Gateway {
         match (command.verb, target) {
             (Verb::Add, target) => {
                 let first = self.tables.context(scope.id).is_some_and(|context| context.members().is_empty());
-                let done = self.add(now, command, scope, (target, single), w);
+                let done = self.add(now, command, scope, (target, waits), w);
                 // What waits is told of when it has ended.
                 if !matches!(done, Ok(Some(_))) {
                     self.note_add(now, first, false);
                 }
                 done
             }
-            (Verb::Modify, Some(target)) => self.modify(now, command, (target, single), w),
-            (Verb::Move, Some(target)) => self.change_context(now, command, scope, (target, single), w),
+            (Verb::Modify, Some(target)) => self.modify(now, command, (target, waits), w),
+            (Verb::Move, Some(target)) => self.change_context(now, command, scope, (target, waits), w),
             (Verb::Subtract, Some(target)) => self.subtract(now, command, target, w).map(|()| None),
             (Verb::AuditValue | Verb::AuditCapability, Some(target)) => self.audit(now, command, target, w).map(|()| None),
             (Verb::ServiceChange, Some(target)) => self.service_change(now, command, target, w).map(|()| None),
@@ -85,7 +84,7 @@ impl Gateway {
         now: Time,
         command: &Command<'_>,
         scope: Scope,
-        (target, single): (Option<Termination>, bool),
+        (target, waits): (Option<Termination>, bool),
         w: &mut Writer<'_>,
     ) -> Result<Option<Waiting>, Failure> {
         let given = Given::read(command, target)?;
@@ -112,7 +111,7 @@ impl Gateway {
             return Err(NO_RESOURCES);
         }
         let shown = self.apply(now, target, &plan);
-        if single && self.is_joining(endpoint) {
+        if waits && self.is_joining(endpoint) {
             return Ok(Some(waiting(command, endpoint, Undo::Add, shown, given.audit)));
         }
         self.ask(now, target, &given.wanted);
@@ -224,7 +223,7 @@ impl Gateway {
                 let number = self.tables.row(termination).map_or(0, |row| row.number);
                 let media = parked::Media::Of(slot);
                 let (verb, optional, audit) = (command.verb, command.optional, given.audit);
-                Ok(Some(Waiting { media, number, verb, optional, undo: Undo::Add, shown, audit }))
+                Ok(Some(Waiting { media, number, verb, optional, undo: Undo::Add, shown, audit, more: None }))
             }
             Answer::Refused(_) => {
                 self.counters.add(Counter::CardRefused);
@@ -238,7 +237,7 @@ impl Gateway {
         &mut self,
         now: Time,
         command: &Command<'_>,
-        (target, single): (Termination, bool),
+        (target, waits): (Termination, bool),
         w: &mut Writer<'_>,
     ) -> Result<Option<Waiting>, Failure> {
         let given = Given::read(command, Some(target))?;
@@ -251,7 +250,7 @@ impl Gateway {
         if let Termination::Ephemeral(slot) = target
             && plan.concerns_media()
         {
-            return self.modify_media(now, command, (slot, single), (&plan, &given), w);
+            return self.modify_media(now, command, (slot, waits), (&plan, &given), w);
         }
         let shown = self.apply(now, target, &plan);
         self.ask(now, target, &given.wanted);
@@ -263,7 +262,7 @@ impl Gateway {
         &mut self,
         now: Time,
         command: &Command<'_>,
-        (slot, single): (ConnectionSlot, bool),
+        (slot, waits): (ConnectionSlot, bool),
         (plan, given): (&MediaPlan<'_>, &Given<'_>),
         w: &mut Writer<'_>,
     ) -> Result<Option<Waiting>, Failure> {
@@ -298,11 +297,11 @@ impl Gateway {
         *place = after;
         let shown = self.apply_row(termination, plan);
         match self.calls.card.modify(now, row.carrier, slot, &ordered(&after, Half::Whole)) {
-            Answer::Later if single => {
+            Answer::Later if waits => {
                 let undo = Undo::Modify(before, row);
                 let media = parked::Media::Of(slot);
                 let (verb, optional, audit) = (command.verb, command.optional, given.audit);
-                Ok(Some(Waiting { media, number: row.number, verb, optional, undo, shown, audit }))
+                Ok(Some(Waiting { media, number: row.number, verb, optional, undo, shown, audit, more: None }))
             }
             Answer::Refused(_) => {
                 self.counters.add(Counter::CardRefused);
@@ -373,7 +372,7 @@ impl Gateway {
         now: Time,
         command: &Command<'_>,
         scope: Scope,
-        (target, single): (Termination, bool),
+        (target, waits): (Termination, bool),
         w: &mut Writer<'_>,
     ) -> Result<Option<Waiting>, Failure> {
         let given = Given::read(command, Some(target))?;
@@ -407,7 +406,7 @@ impl Gateway {
         }
         let shown = self.apply(now, target, &plan);
         if let Termination::Physical(endpoint) = target
-            && single
+            && waits
             && self.is_joining(endpoint)
         {
             return Ok(Some(waiting(command, endpoint, Undo::Move(left, before), shown, given.audit)));
@@ -639,7 +638,7 @@ impl Gateway {
 /// A command that has joined a physical termination to others, which the card is still to do.
 fn waiting(command: &Command<'_>, endpoint: EndpointIndex, undo: Undo, shown: Shown, audit: Option<Audit>) -> Waiting {
     let media = parked::Media::Pair(endpoint);
-    Waiting { media, number: 0, verb: command.verb, optional: command.optional, undo, shown, audit }
+    Waiting { media, number: 0, verb: command.verb, optional: command.optional, undo, shown, audit, more: None }
 }
 
 const NOT_READY: Failure = Failure { code: 502, text: "termination is being added" };

@@ -44,6 +44,8 @@ pub(super) struct Waiting {
     pub undo: Undo,
     pub shown: Shown,
     pub audit: Option<Audit>,
+    /// It means more terminations, and whether it has failed for one of those before.
+    pub more: Option<bool>,
 }
 
 /// How the command is undone when the card refuses.
@@ -261,7 +263,15 @@ impl Gateway {
         let flow = match until {
             Until::Done(waiting) => {
                 let command = request.as_ref().and_then(|request| run.command(request));
-                self.end_command(now, &run, (&waiting, command), result, &mut w)
+                let flow = self.end_command(now, &run, (&waiting, command), result, &mut w);
+                run.abandoned = false;
+                match waiting.more {
+                    Some(failed) => {
+                        run.go_behind(waiting.termination(), failed || result.is_err());
+                        Flow::Next
+                    }
+                    None => flow,
+                }
             }
             Until::Counted { .. } => {
                 run.begin_counted();

@@ -36,6 +36,8 @@ pub(super) struct Run {
     head: usize,
     /// What the command in hand tells of counts has been asked for.
     counted: bool,
+    /// The command in hand goes on behind this termination, of several that it means; and whether it has failed for one of them.
+    after: Option<(Termination, bool)>,
     /// The termination that it waited for went.
     pub abandoned: bool,
 }
@@ -53,6 +55,11 @@ impl Run {
     /// The command in hand, which waited for counts, begins now.
     pub fn begin_counted(&mut self) {
         (self.part, self.counted) = (self.part.saturating_sub(1), true);
+    }
+
+    /// The command in hand, which waited for one of its terminations, goes on with the next.
+    pub fn go_behind(&mut self, termination: Termination, failed: bool) {
+        (self.part, self.after) = (self.part.saturating_sub(1), Some((termination, failed)));
     }
 }
 
@@ -130,6 +137,7 @@ impl Gateway {
             asked: None,
             head,
             counted: false,
+            after: None,
             abandoned: false,
         };
         let flow = if self.refuses(request) {
@@ -363,6 +371,14 @@ impl Gateway {
         let audits = matches!(command.verb, Verb::AuditValue | Verb::AuditCapability);
         let (mark, open) = (w.mark(), run.open);
         let found = self.targets(command, scope, &mut matches);
+        let before = run.after.take();
+        if let Some((after, failed)) = before {
+            matches.retain(|target| *target > after);
+            if matches.is_empty() {
+                self.matches = matches;
+                return if failed && !command.optional { Flow::Stop } else { Flow::Next };
+            }
+        }
         // What changes something must be known to fit before it is done; what an audit says is seen when it is written.
         let fits = audits || self.has_reply_room(command, &matches, w);
         if found.is_ok()
@@ -384,7 +400,7 @@ impl Gateway {
                 self.enter_scope(scope, run, w);
                 self.all_as_one(now, command, scope, &matches, w)
             }
-            Ok(()) => self.each(now, command, scope, &matches, run, w),
+            Ok(()) => self.each(now, (command, scope), (&matches, before.map(|(_, failed)| failed)), run, w),
         };
         if audits && !self.is_within_room(w) {
             w.rewind(mark);
@@ -420,9 +436,16 @@ impl Gateway {
         }
     }
 
-    /// One reply for each termination (TRM-07). All are tried (TXN-05).
-    fn each(&mut self, now: Time, command: &Command<'_>, scope: Scope, matches: &[Termination], run: &mut Run, w: &mut Writer<'_>) -> Flow {
-        let mut failed = false;
+    /// One reply for each termination (TRM-07). All are tried (TXN-05). `before`: the command goes on, and whether it has failed for others.
+    fn each(
+        &mut self,
+        now: Time,
+        (command, scope): (&Command<'_>, Scope),
+        (matches, before): (&[Termination], Option<bool>),
+        run: &mut Run,
+        w: &mut Writer<'_>,
+    ) -> Flow {
+        let mut failed = before.unwrap_or(false);
         // With `$` there is none yet.
         let targets = matches.iter().copied().map(Some).chain(matches.is_empty().then_some(None));
         for target in targets {
@@ -431,10 +454,11 @@ impl Gateway {
                 (ContextId::All, 1..) => self.enter(ContextId::Number(context), run, w),
                 _ => self.enter_scope(scope, run, w),
             }
-            let single = matches.len() < 2;
-            match self.one(now, command, scope, (target, single), w) {
+            let single = matches.len() < 2 && before.is_none();
+            let waits = single || matches!(command.verb, Verb::Add | Verb::Move);
+            match self.one(now, command, scope, (target, waits), w) {
                 Ok(None) => {}
-                Ok(Some(waiting)) => return Flow::Park(Until::Done(waiting)),
+                Ok(Some(waiting)) => return Flow::Park(Until::Done(Waiting { more: (!single).then_some(failed), ..waiting })),
                 Err(failure) => {
                     failed = true;
                     match target {

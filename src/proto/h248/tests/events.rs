@@ -135,7 +135,6 @@ fn events_that_cannot_be_detected_are_refused_with_the_code_that_says_why() {
         ("C=-{MF=ds/ds1_3/1{EB{cd/xx}}}", 451),
         ("C=-{MF=ds/ds1_3/1{SG{cg/xx}}}", 452),
         ("C=-{MF=ds/ds1_3/1{SG{cg/pt}}}", 513),
-        ("C=-{MF=ds/ds1_3/1{SG{SL=1{cg/rt}}}}", 501),
         ("C=-{MF=ROOT{SG{cg/rt}}}", 447),
         ("C=-{MF=ROOT{E=1{dd/d1}}}", 440),
         ("C=-{MF=ds/ds1_3/1{DM=plan{}}}", 520),
