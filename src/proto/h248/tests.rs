@@ -9,6 +9,7 @@ mod digits;
 mod events;
 mod field_bugs;
 mod overload;
+mod parts;
 mod protected;
 mod registration;
 mod signals;
@@ -35,7 +36,7 @@ pub(super) fn controller(number: u8) -> SocketAddr {
 }
 
 /// T1 1 and 2 are MGCP's, 3 and 4 the gateway's.
-fn plan(controllers: u8) -> Plan {
+pub(super) fn plan(controllers: u8) -> Plan {
     let t1 = |unit| FacilityPlan { kind: FacilityKind::T1, unit, common_channel: false };
     let topology = Topology::new(&[1, 2, 3, 4].map(t1)).unwrap();
     let span = |gateway| SpanPlan { law: Law::Mu, agent: AgentId(0), signalling: Signalling::default(), gateway, superframe: false };
@@ -115,7 +116,7 @@ impl Bench {
         bench
     }
 
-    fn with(plan: Plan) -> Bench {
+    pub fn with(plan: Plan) -> Bench {
         Bench::with_card(plan, |card| card)
     }
 
