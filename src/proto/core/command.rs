@@ -9,6 +9,7 @@ use super::receive::{Received, local_of};
 use super::respond::{Final, Way};
 use crate::proto::base::{AgentId, Counter, EndpointIndex, Time, TransactionId};
 use crate::proto::codec::mgcp::{Code, Command, CommandLine, EndpointName, Verb};
+use crate::proto::codec::scan;
 use crate::proto::endpoint::{Announcement as Told, EntityId};
 use crate::proto::mgcp::event::Carrier;
 use crate::proto::mgcp::{self, Outcome, Refused, refused};
@@ -69,13 +70,13 @@ impl Core {
             }
             Seen::Running(handle) => {
                 self.counters.add(Counter::CommandsRepeatedRunning);
-                let preface = self.preface(verb, local_of(name), None, 100);
+                let preface = self.preface(verb, line.local(), None, 100);
                 self.respond_provisional(turn, received, handle, id, preface);
                 return self.finish(message);
             }
             Seen::Finished { handle, body } => {
                 self.counters.add(Counter::CommandsRepeated);
-                let preface = self.preface(verb, local_of(name), chosen_in(&self.plan, name, body), leading_code(body));
+                let preface = self.preface(verb, line.local(), chosen_in(&self.plan, line.local(), body), leading_code(body));
                 if self.hold_repeat(turn, received, handle, preface) {
                     return;
                 }
@@ -466,9 +467,9 @@ impl Core {
 }
 
 /// The endpoint that the response to a command for any of several says was chosen.
-fn chosen_in(plan: &Plan, name: &[u8], response: &[u8]) -> Option<EndpointIndex> {
-    let any_of = local_of(name).contains(&b'$');
-    let chosen = response.split(|&byte| byte == b'\n').filter(|_| any_of).find_map(|line| line.strip_prefix(b"Z: "))?;
+fn chosen_in(plan: &Plan, local: &[u8], response: &[u8]) -> Option<EndpointIndex> {
+    scan::find_near(local, b'$')?;
+    let chosen = response.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"Z: "))?;
     plan.topology.lookup(local_of(chosen))
 }
 
