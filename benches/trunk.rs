@@ -38,7 +38,7 @@ impl Looped {
         let mode = Mode::SendRecv;
         let media = Media { mode, packet_bytes: 160, period_ms: 20, remote: Some(remote), payloads, ..Media::default() };
         for n in (0..CHANNELS).filter(|_| calls) {
-            assert!(digroup.open(Time::ZERO, EndpointIndex(n), n, &media, u64::from(n)));
+            assert!(digroup.slots_mut().open(Time::ZERO, EndpointIndex(n), n, &media, u64::from(n)));
         }
         Looped { digroup, came: Vec::new(), said: VecDeque::new(), rtp: Vec::new() }
     }
@@ -48,7 +48,7 @@ impl Looped {
         let now = digroup.due();
         digroup.receive(now, came);
         for (connection, octets) in rtp.drain(..) {
-            if let Some(media) = digroup.media(EndpointIndex(connection)) {
+            if let Some(media) = digroup.slots_mut().media(EndpointIndex(connection)) {
                 media.packet(now, connection, ([127, 0, 0, 1], 16_384).into(), Kind::Rtp, &octets);
             }
         }

@@ -14,6 +14,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("cac", &["base"]),
     ("framer", &["base"]),
     ("circuit", &["voice", "framer", "pseudowire", "trunk", "package", "base"]),
+    ("dahdi", &["circuit", "voice", "trunk", "package", "base"]),
     ("trunk", &["pseudowire", "package", "base"]),
     ("overload", &["base"]),
     ("package", &["codec", "base"]),
@@ -40,6 +41,7 @@ const CRATE_EDGES: &[(&str, &[&str])] = &[
 
 /// The only files with `unsafe` in them.
 const UNSAFE: &[&str] = &[
+    "src/host/card/dahdi/sys.rs",
     "src/host/frame.rs",
     "src/host/large.rs",
     "src/host/transport/sys.rs",

@@ -60,6 +60,8 @@ enum Verb {
     FarEnd(load::far_end::Args),
     /// Try AF_XDP on a network card and echo by it, or ask the echo of another host.
     Nic(host::nic::Args),
+    /// Tell what this machine lacks of what the tuning file's cards need (those of the kernel's driver, DAHDI); exit 1 when something is missing.
+    Probe,
     /// Show what a running gateway does.
     Show {
         /// What to show.
@@ -273,6 +275,7 @@ pub fn main() -> ExitCode {
         Verb::Cac { order: Some(CacVerb::Restore { file, seconds }) } => report(calls::restore(path, cli.socket, &file, seconds)),
         Verb::CacKey { file } => report(cluster_keys::make(&file).and_then(|public| print(&public)).map(|()| ExitCode::SUCCESS)),
         Verb::Nic(arguments) => report(host::nic::run(&arguments, &mut std::io::stdout())),
+        Verb::Probe => report(read(path).and_then(|config| host::probe::run(&config, &mut std::io::stdout()))),
         Verb::Show { what, history: true, .. } if what != What::Span => {
             report(Err(anyhow!("--history is of one facility: show span NAME")))
         }
@@ -343,6 +346,7 @@ fn order(verb: Verb) -> Request {
         | Verb::Check { .. }
         | Verb::Load(_)
         | Verb::FarEnd(_)
+        | Verb::Probe
         | Verb::Nic(_)
         | Verb::Cac { order: None | Some(CacVerb::Dump { .. } | CacVerb::Restore { .. }) }
         | Verb::CacKey { .. } => {

@@ -2,7 +2,7 @@
 
 use super::render::{page, with};
 use super::table::Table;
-use tollgate::host::control::view::{CircuitRow, PerformanceRow, SpanPage};
+use tollgate::host::control::view::{CircuitRow, DriverRow, PerformanceRow, SpanPage};
 
 /// The order of the MIBs' tables; a facility has those that its signal has.
 const COLUMNS: [&str; 13] = ["ES", "SES", "PES", "PSES", "SEFS", "UAS", "CSS", "LES", "BES", "CES", "CSES", "PCV", "LCV"];
@@ -24,7 +24,19 @@ pub fn text(span: &SpanPage, history: bool) -> String {
         ("counters lag", format!("{} s", span.lag_s)),
     ];
     let circuit = span.circuit.as_ref().map(|circuit| format!("\n{}", page(pseudowire(circuit, span.card == "satop")))).unwrap_or_default();
-    format!("{}{circuit}\n{}", page(lines), counters(span, history))
+    let driver = span.driver.as_ref().map(|row| format!("\n{}", page(driver(row)))).unwrap_or_default();
+    format!("{}{circuit}{driver}\n{}", page(lines), counters(span, history))
+}
+
+/// What the kernel's driver does with it.
+fn driver(row: &DriverRow) -> Vec<(&'static str, String)> {
+    let DriverRow { span, present, alarms, blocks, dropped, overruns, underruns, refused, unknown, losses } = row;
+    vec![
+        ("dahdi span", format!("{span}{}", if *present { "" } else { ", gone" })),
+        ("alarms", alarms.clone()),
+        ("blocks", format!("{blocks} in, {dropped} not sent, {overruns} overruns, {underruns} underruns")),
+        ("driver", format!("{refused} orders refused, {unknown} events passed over, gone {losses} times")),
+    ]
 }
 
 /// What its pseudowire does; `framed`: with the framing of the trunk.
@@ -87,6 +99,7 @@ mod tests {
             row,
             card: "sim".into(),
             circuit: None,
+            driver: None,
             signal: "ESF".into(),
             defects: vec!["los".into(), "ais".into()],
             available: false,

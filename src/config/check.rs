@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use super::admission;
+use super::dahdi;
 use super::defaults::*;
 use super::file::{Findings, Raw};
 use super::h248;
@@ -34,6 +35,7 @@ pub(super) fn check(raw: Raw, facts: Option<&CpuFacts>, findings: &mut Findings<
         xdp: raw.xdp,
         sim: raw.sim,
         cesopsn: raw.cesopsn,
+        dahdi: raw.dahdi,
         spans,
         h248: raw.h248.into_iter().map(|(_, gateway)| gateway).collect(),
         cas: raw.cas,
@@ -61,6 +63,7 @@ fn check_for_calls(raw: &Raw, facts: Option<&CpuFacts>, findings: &mut Findings<
     check_limits(raw, findings);
     let spans = check_spans(raw, findings);
     pseudowire::check(raw, &spans, findings);
+    dahdi::check(raw, &spans, findings);
     check_cores(&raw.cores, &spans, facts, findings);
     spans
 }
@@ -316,6 +319,7 @@ fn check_spans(raw: &Raw, findings: &mut Findings<'_>) -> Vec<Span> {
                 unit,
                 card: entry.card,
                 wire: pseudowire::wire(entry, usize::from(unit - entry.unit.first)),
+                dahdi: dahdi::driver_span(entry, usize::from(unit - entry.unit.first)),
                 common_channel: entry.common_channel,
                 law: entry.law.fixed().copied().unwrap_or(law),
                 signalling: entry.signalling,

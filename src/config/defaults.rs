@@ -69,7 +69,7 @@ macro_rules! register {
 /// Calls `$use!` with every section type, in the order of the file: the one list of tables.
 macro_rules! sections {
     ($use:ident) => {
-        $use! { Gateway Agent Dns Cores Transport Xdp SimCard CesopsnCard SpanEntry H248 Cas Timers Limits Overload LoadControl Cac ScopeEntry Operator Metrics Log }
+        $use! { Gateway Agent Dns Cores Transport Xdp SimCard CesopsnCard DahdiCard SpanEntry H248 Cas Timers Limits Overload LoadControl Cac ScopeEntry Operator Metrics Log }
     };
 }
 pub(super) use sections;
@@ -252,7 +252,7 @@ register! {
         srtp: Srtp = (Srtp::Off) in (); restart
     }
 
-    /// Spans that come in pseudowires (CESoPSN, RFC 5086, and SAToP, RFC 4553), and the RTP ports of their connections.
+    /// Spans that come in pseudowires (CESoPSN, RFC 5086, and SAToP, RFC 4553), and the RTP ports of the connections of all spans that carry a voice.
     CesopsnCard = "cards.cesopsn" {
         /// The address connections send and receive RTP at.
         media_address: IpAddr = (IpAddr::V4(Ipv4Addr::LOCALHOST)) in (); restart
@@ -281,13 +281,19 @@ register! {
         srtp: Srtp = (Srtp::Off) in (); restart
     }
 
+    /// Spans of the kernel's telephony driver (DAHDI), with RTP ports of `[cards.cesopsn]`. `tollgate probe` tells what this machine lacks of them.
+    DahdiCard = "cards.dahdi" {
+        /// So much of a channel is read and written at a time, in whole ms: a voice waits one of it on its way from the trunk, two to four on its way to it.
+        block: Duration = (millis(10)) in millis(5)..=millis(30); restart
+    }
+
     /// A trunk span, or several of a kind. One table for each.
     SpanEntry = "span" {
         /// `"t3"`: 28 T1 of 24 channels, `ds/ds3-1/ds1-5/17`. `"t1"`: 24 channels, `ds/ds1-5/17`. `"e1"`: 31 channels, `ds/e1-5/17`.
         kind: SpanKind = required in (); restart
         /// The number in its name: `1`, or `"1-16"` for sixteen alike.
         unit: Units = required in (); restart
-        /// The card it is on: `"sim"`, or for a T1 or E1 in a pseudowire `"cesopsn"`, and for a T1 `"satop"` where the far end leaves the framing in.
+        /// Its card: `"sim"`, `"cesopsn"` for a T1 or E1 in a pseudowire, `"satop"` for a T1 with its framing in one, `"dahdi"` for one of the kernel's driver.
         card: Card = (Card::Sim) in (); restart
         /// In a pseudowire: where its packets come to. Each T1 or E1 has a port of its own (RFC 5086 4.2); this is that of the first one, the others
         /// of the table have the next ones in order.
@@ -297,13 +303,15 @@ register! {
         /// With `"cesopsn"`: frames of 125 us in a packet. `"auto"`: a whole multiframe with signalling, 24 for a T1 (3 ms) and 16 for an E1
         /// (2 ms), else 8 (1 ms). With signalling it divides the multiframe. Both ends must agree.
         frames: Auto<u8> = (Auto::Auto) in 1..=64; restart
-        /// With `"satop"`: how the T1 is framed.
+        /// With `"satop"`, and with `"dahdi"`, where the driver must be configured so: how the T1 is framed.
         framing: T1Framing = (T1Framing::Esf) in (); restart
         /// With `"satop"`: whether each 193 bits come padded to 25 octets (octet-aligned T1, RFC 4553 5.2). Both ends must agree.
         octet_aligned: bool = false in (); restart
         /// With `"satop"`: octets of the trunk in a packet. `"auto"`: 192 (0.995 ms), or 200 (1 ms) with `octet_aligned`, where it is a multiple of
         /// 25. Both ends must agree.
         payload: Auto<u16> = (Auto::Auto) in 96..=1400; restart
+        /// With `"dahdi"`: the driver's number of the first T1 or E1; the others have the next ones. Its channels are `clear` there, or `cas` with `signalling`.
+        dahdi_span: Option<u16> = (None) in 1..=128; restart
         /// In a pseudowire: the RTP payload type when the packets have RTP headers. Both ends must agree.
         rtp: Option<u8> = (None) in 96..=127; restart
         /// In a pseudowire: the shortest mean wait of packets in the jitter buffer. It grows up to `jitter_max` when packets come late.
@@ -654,8 +662,7 @@ register! {
 
     /// The log, on standard error.
     Log = "log" {
-        /// `error`, `warn`, `info`, `debug` or `trace`, also for a module, such as `info,tollgate::host=debug`. `--log` and RUST_LOG
-        /// come first.
+        /// `error`, `warn`, `info`, `debug` or `trace`, also for a module, such as `info,tollgate::host=debug`. `--log` and RUST_LOG come first.
         level: String = (text("info")) in &LOG_FILTER; reload
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::defaults::*;
 use super::file::Section;
+use super::types::T1Framing;
 use super::valid::{Config, Span};
 use super::value::Written;
 
@@ -40,6 +41,7 @@ pub fn diff(old: &Config, new: &Config) -> Vec<Change> {
     section(&mut changes, Xdp::TABLE, &old.xdp, &new.xdp);
     section(&mut changes, SimCard::TABLE, &old.sim, &new.sim);
     section(&mut changes, CesopsnCard::TABLE, &old.cesopsn, &new.cesopsn);
+    section(&mut changes, DahdiCard::TABLE, &old.dahdi, &new.dahdi);
     spans(&mut changes, &old.spans, &new.spans);
     h248(&mut changes, &old.h248, &new.h248);
     section(&mut changes, Cas::TABLE, &old.cas, &new.cas);
@@ -125,12 +127,16 @@ fn spans(changes: &mut Vec<Change>, old: &[Span], new: &[Span]) {
 }
 
 fn span_text(span: &Span) -> String {
-    let Span { kind: _, unit: _, card, wire, common_channel, law, signalling, direction, yields, agent, h248 } = span;
+    let Span { kind: _, unit: _, card, wire, dahdi, common_channel, law, signalling, direction, yields, agent, h248 } = span;
     let (card, law, agent) = (card.show(), law.show(), agent.show());
     let line = format!("signalling = {}, direction = {}, yields = {yields}", signalling.show(), direction.show());
     let wire = wire.as_ref().map_or(String::new(), |wire| format!(" ({wire})"));
+    let driver = dahdi.as_ref().map_or(String::new(), |driver| {
+        let framing = if driver.superframe { T1Framing::D4 } else { T1Framing::Esf };
+        format!(" (dahdi_span = {}, framing = {}, transponder = {})", driver.number, framing.show(), driver.transponder.show())
+    });
     let protocol = h248.as_ref().map_or(String::new(), |name| format!(", h248 = {}", name.show()));
-    format!("{{ card = {card}{wire}, common_channel = {common_channel}, law = {law}, {line}, agent = {agent}{protocol} }}")
+    format!("{{ card = {card}{wire}{driver}, common_channel = {common_channel}, law = {law}, {line}, agent = {agent}{protocol} }}")
 }
 
 #[cfg(test)]

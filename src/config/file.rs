@@ -36,6 +36,7 @@ pub(super) struct Raw {
     pub xdp: Xdp,
     pub sim: SimCard,
     pub cesopsn: CesopsnCard,
+    pub dahdi: DahdiCard,
     pub spans: Vec<(String, SpanEntry)>,
     pub h248: Vec<(String, H248)>,
     pub cas: Cas,
@@ -235,7 +236,7 @@ pub(super) fn read(findings: &mut Findings<'_>) -> Option<Raw> {
     let root: &dyn TableLike = document.as_table();
     refuse_unknown(findings, root, "", &TABLES);
     if let Some(cards) = root.get("cards").and_then(Item::as_table_like) {
-        refuse_unknown(findings, cards, "cards", &["sim", "cesopsn"]);
+        refuse_unknown(findings, cards, "cards", &["sim", "cesopsn", "dahdi"]);
     }
     Some(Raw {
         gateway: section(findings, root)?,
@@ -246,6 +247,7 @@ pub(super) fn read(findings: &mut Findings<'_>) -> Option<Raw> {
         xdp: section(findings, root)?,
         sim: section(findings, root)?,
         cesopsn: section(findings, root)?,
+        dahdi: section(findings, root)?,
         spans: list(findings, root, SPANS_MAX),
         h248: list(findings, root, H248_MAX),
         cas: section(findings, root)?,

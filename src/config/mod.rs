@@ -9,6 +9,7 @@
 mod admission;
 mod check;
 mod cluster;
+mod dahdi;
 mod defaults;
 mod diff;
 mod document;
@@ -28,9 +29,10 @@ use std::path::Path;
 pub use admission::{giving, groups, limits, limits_of_cores, policies, tree};
 pub use check::unfit as unfit_address;
 pub use cluster::idle_note;
+pub use dahdi::DriverSpan;
 pub use defaults::{
-    Agent, CORES_MAX, Cac, Cas, CesopsnCard, Cores, Dns, Gateway, H248, Limits, LoadControl, Log, Metrics, Operator, Overload, ScopeEntry,
-    SimCard, Timers, Transport, Xdp,
+    Agent, CORES_MAX, Cac, Cas, CesopsnCard, Cores, DahdiCard, Dns, Gateway, H248, Limits, LoadControl, Log, Metrics, Operator, Overload,
+    ScopeEntry, SimCard, Timers, Transport, Xdp,
 };
 pub use diff::{Change, diff};
 pub use document::markdown;

@@ -125,17 +125,17 @@ pub(super) fn check(raw: &Raw, spans: &[Span], findings: &mut Findings<'_>) {
     for (path, entry) in &raw.spans {
         check_entry(path, entry, findings);
     }
-    if !raw.spans.iter().any(|(_, entry)| is_wired(entry)) {
-        return;
-    }
     check_ports(raw, spans, findings);
-    check_media(raw, findings);
+    if raw.spans.iter().any(|(_, entry)| entry.card != Card::Sim) {
+        check_media(raw, findings);
+    }
 }
 
 fn check_entry(path: &str, entry: &SpanEntry, findings: &mut Findings<'_>) {
     let key = |setting: &str| format!("{path}.{setting}");
     let card = key("card");
     check_bits(path, entry, findings);
+    check_channels(path, entry, findings);
     if !is_wired(entry) {
         for (setting, address) in [("local", &entry.local), ("peer", &entry.peer)] {
             if address.is_some() {
@@ -166,16 +166,6 @@ fn check_entry(path: &str, entry: &SpanEntry, findings: &mut Findings<'_>) {
     if entry.local == entry.peer {
         findings.cross(&key("peer"), &[&key("local")], &entry.peer, "must be another one than local: it would hear itself");
     }
-    if entry.kind == SpanKind::E1 && entry.signalling != Signalling::Clear {
-        if !entry.common_channel {
-            let problem = "must be true: channel 16 of an E1 carries the signalling of the others";
-            findings.cross(&key("common_channel"), &[&key("signalling")], &entry.common_channel, problem);
-        }
-        if matches!(entry.signalling, Signalling::LoopStart | Signalling::GroundStart) {
-            let problem = "must be another one on an E1: there are no codes for lines of a PBX";
-            findings.cross(&key("signalling"), &[&key("kind")], &entry.signalling, problem);
-        }
-    }
     if entry.jitter > entry.jitter_max {
         let problem = format!("must be at most jitter_max = {}", duration_text(entry.jitter_max));
         findings.cross(&key("jitter"), &[&key("jitter_max")], &entry.jitter, problem);
@@ -187,14 +177,32 @@ fn check_entry(path: &str, entry: &SpanEntry, findings: &mut Findings<'_>) {
     }
 }
 
+/// What signalling an E1 can have on a card that carries a voice.
+fn check_channels(path: &str, entry: &SpanEntry, findings: &mut Findings<'_>) {
+    let key = |setting: &str| format!("{path}.{setting}");
+    if entry.card == Card::Sim || entry.kind != SpanKind::E1 || entry.signalling == Signalling::Clear {
+        return;
+    }
+    if !entry.common_channel {
+        let problem = "must be true: channel 16 of an E1 carries the signalling of the others";
+        findings.cross(&key("common_channel"), &[&key("signalling")], &entry.common_channel, problem);
+    }
+    if matches!(entry.signalling, Signalling::LoopStart | Signalling::GroundStart) {
+        let problem = "must be another one on an E1: there are no codes for lines of a PBX";
+        findings.cross(&key("signalling"), &[&key("kind")], &entry.signalling, problem);
+    }
+}
+
 /// What only a card of bits has, and what it has not.
 fn check_bits(path: &str, entry: &SpanEntry, findings: &mut Findings<'_>) {
     let key = |setting: &str| format!("{path}.{setting}");
     let card = key("card");
     if entry.card != Card::Satop {
         let problem = "must be the default unless card = \"satop\"";
-        if entry.framing != T1Framing::Esf {
-            findings.cross(&key("framing"), &[&card], &entry.framing, problem);
+        if entry.framing != T1Framing::Esf && entry.card != Card::Dahdi {
+            findings.cross(&key("framing"), &[&card], &entry.framing, "must be the default unless card = \"satop\" or \"dahdi\"");
+        } else if entry.framing != T1Framing::Esf && entry.kind == SpanKind::E1 {
+            findings.cross(&key("framing"), &[&key("kind")], &entry.framing, "must be the default on an E1");
         }
         if entry.octet_aligned {
             findings.cross(&key("octet_aligned"), &[&card], &entry.octet_aligned, problem);
@@ -266,7 +274,7 @@ fn check_media(raw: &Raw, findings: &mut Findings<'_>) {
         findings.cross("cards.cesopsn.media_ports", &["cards.sim.media_ports", "cards.sim.media_address"], &ours, problem);
     }
     if raw.sim.codecs.iter().any(|codec| !matches!(codec, Codec::Pcmu | Codec::Pcma | Codec::Clearmode)) {
-        let problem = "must be PCMU, PCMA and CLEARMODE at most with spans in pseudowires: they carry a voice, and no other is coded";
+        let problem = "must be PCMU, PCMA and CLEARMODE at most with spans that carry a voice: no other is coded";
         findings.cross("cards.sim.codecs", &[], &raw.sim.codecs, problem);
     }
 }
@@ -304,7 +312,7 @@ mod tests {
         let cases = [
             ("local = \"127.0.0.1:50000\"\n", "", "span[2].local = \"off\" (the default): must be given with card = \"cesopsn\""),
             ("card = \"cesopsn\"\n", "", "span[2].peer = \"127.0.0.2:50100\": must be \"off\" unless card = \"cesopsn\" or \"satop\""),
-            ("kind", "framing = \"d4\"\nkind", "span[2].framing = \"d4\": must be the default unless card = \"satop\""),
+            ("kind", "framing = \"d4\"\nkind", "span[2].framing = \"d4\": must be the default unless card = \"satop\" or \"dahdi\""),
             ("\"t1\"", "\"e1\"\noctet_aligned = true", "span[2].octet_aligned = true: must be the default unless"),
             ("kind", "payload = 300\nkind", "span[2].payload = 300: must be the default unless"),
             ("127.0.0.2:50100", "[::1]:50100", "must be of the same family as local"),

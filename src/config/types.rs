@@ -238,6 +238,8 @@ words! {
         Cesopsn = "cesopsn",
         /// A pseudowire over UDP, bit by bit (RFC 4553); the framing of the T1 is the gateway's.
         Satop = "satop",
+        /// A card of the kernel's driver (DAHDI).
+        Dahdi = "dahdi",
     }
 
     /// Whether media is protected (SRTP, RFC 3711; keys in descriptions, RFC 4568).

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::dahdi::DriverSpan;
 use super::defaults::*;
 use super::pseudowire::Wire;
 use super::types::{Card, Direction, Law, Signalling, SpanKind};
@@ -29,6 +30,8 @@ pub struct Config {
     pub sim: SimCard,
     /// Pseudowires (`[cards.cesopsn]`).
     pub cesopsn: CesopsnCard,
+    /// Cards of the kernel's driver (`[cards.dahdi]`).
+    pub dahdi: DahdiCard,
     /// The spans, one each, in the order of the file.
     pub spans: Vec<Span>,
     /// The gateways that H.248 controllers see.
@@ -138,6 +141,8 @@ pub struct Span {
     pub card: Card,
     /// The pseudowire of its first line, when it is on such a card; those of the others have the next ports.
     pub wire: Option<Wire>,
+    /// The driver's span of its first line, when it is on such a card; those of the others have the next numbers.
+    pub dahdi: Option<DriverSpan>,
     /// Whether a channel of each line carries signalling and is no endpoint: 24 of a T1, 16 of an E1.
     pub common_channel: bool,
     /// The companding law of its channels.
@@ -183,9 +188,14 @@ impl Span {
         format!("ds/{kind}-{}", self.unit)
     }
 
+    /// Whether it is on a card that carries a voice.
+    pub fn is_real(&self) -> bool {
+        self.wire.is_some() || self.dahdi.is_some()
+    }
+
     /// The T1 or E1 it consists of.
     pub fn lines(&self) -> impl Iterator<Item = Line> + use<> {
-        let (name, kind, own, is_real) = (self.name(), self.kind, self.unit, self.wire.is_some());
+        let (name, kind, own, is_real) = (self.name(), self.kind, self.unit, self.is_real());
         let channels = if kind == SpanKind::E1 { 31 } else { 24 };
         let endpoints = channels - u32::from(self.common_channel);
         let units = if kind == SpanKind::T3 { 1..=T1_PER_T3 } else { own..=own };
@@ -211,6 +221,7 @@ mod tests {
             unit: 7,
             card: Card::Sim,
             wire: None,
+            dahdi: None,
             common_channel,
             law: Law::Mu,
             signalling: Signalling::Clear,

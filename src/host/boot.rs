@@ -483,7 +483,8 @@ pub(super) fn plan(config: &Config, layout: &config::Plan) -> Result<Plan> {
             agent: config.agent_of(configured),
             signalling: signalling(configured),
             gateway: config.gateway_of(configured),
-            superframe: configured.wire.and_then(|wire| wire.framing).is_some_and(|framing| framing.format == Format::D4),
+            superframe: configured.wire.and_then(|wire| wire.framing).is_some_and(|framing| framing.format == Format::D4)
+                || configured.dahdi.is_some_and(|span| span.superframe),
         });
     }
     let gateway = &config.gateway;

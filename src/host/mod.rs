@@ -1,6 +1,6 @@
 //! The machine-facing half: cores, frames, rings, sockets, clocks, the control loop.
 //!
-//! `unsafe` lives in [`frame`], [`large`] and in `transport::{sys, burst, mmsg, uring}` only, behind safe surfaces.
+//! `unsafe` lives in [`frame`], [`large`] in `card::dahdi::sys` and in `transport::{sys, burst, mmsg, uring}` only, behind safe surfaces.
 
 pub mod books;
 pub mod boot;
@@ -21,6 +21,7 @@ pub mod inside;
 pub mod large;
 pub mod lines;
 pub mod nic;
+pub mod probe;
 pub mod ring;
 pub mod run;
 mod steered;

@@ -11,6 +11,7 @@ pub mod cas;
 pub mod circuit;
 pub mod codec;
 pub mod core;
+pub mod dahdi;
 pub mod endpoint;
 pub mod framer;
 pub mod h248;

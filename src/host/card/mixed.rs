@@ -1,10 +1,10 @@
 //! The card of a core that has simulated spans and real ones: each order goes to the card it concerns.
 
-use super::pseudowires::Pseudowires;
+use super::trunks::Trunks;
 use crate::proto::base::srtp::{MasterKey, MediaKeys};
 use crate::proto::base::{EndpointIndex, Time};
 use crate::proto::package::EventId;
-use crate::proto::trunk::CircuitView;
+use crate::proto::trunk::CarrierView;
 use crate::proto::trunk::{
     Answer, Card, CardFault, CardOrder, Facility, Hook, Indication, LineOrder, Measure, Media, MediaAddress, MediaReport, SimCard, Sounds,
     Srtp,
@@ -13,13 +13,13 @@ use crate::proto::trunk::{
 /// Both kinds of card.
 pub(super) struct Mixed {
     sim: SimCard,
-    real: Pseudowires,
+    real: Trunks,
     /// By slot: whether the connection is the real card's.
     is_real: Box<[bool]>,
 }
 
 impl Mixed {
-    pub fn new(sim: SimCard, real: Pseudowires, connections: u32) -> Mixed {
+    pub fn new(sim: SimCard, real: Trunks, connections: u32) -> Mixed {
         Mixed { sim, real, is_real: (0..connections).map(|_| false).collect() }
     }
 
@@ -115,8 +115,8 @@ impl Card for Mixed {
         self.of(endpoint).holds(endpoint, event)
     }
 
-    fn circuit(&self, facility: Facility) -> Option<CircuitView> {
-        self.real.circuit(facility)
+    fn carrier(&self, facility: Facility) -> Option<CarrierView> {
+        self.real.carrier(facility)
     }
 
     fn poll(&mut self, now: Time) -> Option<Indication> {
@@ -132,7 +132,7 @@ impl Card for Mixed {
         match order {
             CardOrder::Far(endpoint, _) | CardOrder::Event { endpoint, .. } => self.of_mut(*endpoint).operate(now, order),
             CardOrder::Defect { facility, .. } | CardOrder::Clear { facility, .. } | CardOrder::Loop { facility, .. }
-                if self.real.circuit(*facility).is_some() =>
+                if self.real.carrier(*facility).is_some() =>
             {
                 self.real.operate(now, order)
             }

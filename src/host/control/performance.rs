@@ -3,14 +3,14 @@
 use super::Gateway;
 use super::names::{self, facility_name};
 use super::protocol::{Failure, FailureKind};
-use super::view::{CircuitRow, PerformanceRow, SpanPage};
+use super::view::{CircuitRow, DriverRow, PerformanceRow, SpanPage};
 use crate::host::card;
 use crate::proto::base::CoreId;
 use crate::proto::core::{Answer, Ask};
+use crate::proto::dahdi::abi;
 use crate::proto::pseudowire::State;
-use crate::proto::trunk::CircuitView;
-use crate::proto::trunk::Facility;
 use crate::proto::trunk::performance::{Counts, INTERVAL_SECONDS, Signal};
+use crate::proto::trunk::{CarrierView, CircuitView, DriverView, Facility};
 
 impl Gateway {
     /// Everything about the facility with this name.
@@ -24,12 +24,17 @@ impl Gateway {
         let Some((_, Answer::Performance(view))) = answer else { return Err(unanswered()) };
         let local = facility_name(&plan.topology, facility);
         let row = self.span_rows(silent).into_iter().find(|row| row.name == local).ok_or_else(unanswered)?;
-        let circuit = match (row.core, facility) {
-            (Some(core), Facility::Span(_)) => match self.ask(&[CoreId(core)], &Ask::Circuit(facility), silent).pop() {
-                Some((_, Answer::Circuit(view))) => view.map(circuit_row),
+        let carrier = match (row.core, facility) {
+            (Some(core), Facility::Span(_)) => match self.ask(&[CoreId(core)], &Ask::Carrier(facility), silent).pop() {
+                Some((_, Answer::Carrier(view))) => view,
                 _ => None,
             },
             _ => None,
+        };
+        let (circuit, driver) = match carrier {
+            Some(CarrierView::Wire(view)) => (Some(circuit_row(view)), None),
+            Some(CarrierView::Driver(view)) => (None, Some(driver_row(view))),
+            None => (None, None),
         };
         let (performance, history) = (&view.performance, view.performance.history());
         let signal = performance.signal();
@@ -40,6 +45,7 @@ impl Gateway {
             row,
             card: card::kind(&self.config(), &plan.topology, facility).into(),
             circuit,
+            driver,
             signal: signal.name().into(),
             defects: view.defects.iter().map(|defect| defect.name().into()).collect(),
             available: performance.is_available(),
@@ -86,6 +92,22 @@ fn circuit_row(view: CircuitView) -> CircuitRow {
         waiting,
         wait_ms: (target.as_secs_f64() * 1e6).round() / 1e3,
         drift_ppm: (drift_ppm * 10.0).round() / 10.0,
+    }
+}
+
+fn driver_row(view: DriverView) -> DriverRow {
+    let DriverView { number, is_there, alarms, counts } = view;
+    DriverRow {
+        span: number,
+        present: is_there,
+        alarms: abi::alarm_words(alarms),
+        blocks: counts.blocks,
+        dropped: counts.dropped,
+        overruns: counts.overruns,
+        underruns: counts.underruns,
+        refused: counts.refused,
+        unknown: counts.unknown,
+        losses: counts.losses,
     }
 }
 

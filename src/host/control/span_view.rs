@@ -13,6 +13,9 @@ pub struct SpanPage {
     pub card: String,
     /// Its pseudowire, when it is in one; nothing too when its core is silent.
     pub circuit: Option<CircuitRow>,
+    /// Its span of the kernel's driver, when it is on such a card; nothing too when its core is silent.
+    #[serde(default)]
+    pub driver: Option<DriverRow>,
     /// The kind of signal that is counted.
     pub signal: String,
     /// The defects there are now, integrated or not.
@@ -70,6 +73,31 @@ pub struct CircuitRow {
     pub wait_ms: f64,
     /// What the far end's clock is faster by, in parts per million.
     pub drift_ppm: f64,
+}
+
+/// A span of the kernel's driver (DAHDI).
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct DriverRow {
+    /// Its number in the driver.
+    pub span: u16,
+    /// Whether its device is there and its channels are held.
+    pub present: bool,
+    /// The alarms as the driver has them: `none`, or `red`, `blue`, `yellow`, ...
+    pub alarms: String,
+    /// Blocks of channels that were read.
+    pub blocks: u64,
+    /// Blocks that were not sent, because the core was late or the driver had no room.
+    pub dropped: u64,
+    /// Times the driver had no room for what came, and nothing to send.
+    pub overruns: u64,
+    /// See `overruns`.
+    pub underruns: u64,
+    /// Orders that the driver refused.
+    pub refused: u64,
+    /// Events that mean nothing here.
+    pub unknown: u64,
+    /// Times the device was gone.
+    pub losses: u64,
 }
 
 /// The counters of some time, by their names in DS1-MIB and DS3-MIB.

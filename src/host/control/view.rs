@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 pub use super::admission::{Admission, DenialRow, ScopeRow};
 pub use super::gateways::GatewayRow;
 use super::protocol::Failure;
-pub use super::span_view::{CircuitRow, PerformanceRow, SpanPage};
+pub use super::span_view::{CircuitRow, DriverRow, PerformanceRow, SpanPage};
 use crate::proto::cas::State;
 
 /// The answer to a request.

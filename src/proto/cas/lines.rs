@@ -10,7 +10,7 @@ use crate::proto::codec::mgcp::ParameterList;
 use crate::proto::package::parameters::{Digits, setup};
 use crate::proto::package::{ChannelKind, EventId, HookRule, PackageId, find_item};
 use crate::proto::timer::TimerWheel;
-use crate::proto::trunk::CircuitView;
+use crate::proto::trunk::CarrierView;
 use crate::proto::trunk::{
     Answer, Card, CardFault, CardOrder, DigitKind, EventText, Facility, Hook, Indication, LineInput, LineOrder, Measure, Media,
     MediaAddress, MediaReport, Seizer, Sounds, Srtp, Trouble,
@@ -408,8 +408,8 @@ impl Card for Lines {
         self.card.order_line(now, endpoint, order);
     }
 
-    fn circuit(&self, facility: Facility) -> Option<CircuitView> {
-        self.card.circuit(facility)
+    fn carrier(&self, facility: Facility) -> Option<CarrierView> {
+        self.card.carrier(facility)
     }
 
     fn poll(&mut self, now: Time) -> Option<Indication> {

@@ -1,14 +1,11 @@
 //! A circuit with its channels: octets to and from the media of each DS0, bits to and from its signalling, alarms to indications.
 
-use super::sounds;
-use super::{Channels, Circuit, CircuitSettings, Coding, Wire};
+use super::slots::{PacketsOut, Slots};
+use super::{Channels, Circuit, CircuitSettings, Coding};
 use crate::proto::base::{EndpointIndex, Time};
-use crate::proto::trunk::{
-    Alarms, CircuitView, Defect, DigitKind, Facility, Indication, LineInput, LineOrder, Media, MediaReport, Sounds, Violations,
-};
-use crate::proto::voice::{self, Ds0, Kind};
+use crate::proto::trunk::{Alarms, CircuitView, Defect, Facility, Indication, Violations};
+use crate::proto::voice;
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 /// What a digroup is made of.
@@ -26,15 +23,12 @@ pub struct DigroupSettings {
     pub voice: voice::Settings,
 }
 
-/// Where packets of connections go: connection, the far end's RTP address for both kinds, what it is, and its octets.
-pub type PacketsOut<'a> = &'a mut dyn FnMut(u32, SocketAddr, Kind, &[u8]);
-
 /// A T1 or E1 with its channels.
 #[derive(Debug)]
 pub struct Digroup {
     facility: Facility,
     circuit: Circuit,
-    slots: Box<[Slot]>,
+    slots: Slots,
     /// The alarms that were indicated.
     told: Alarms,
     /// The slips and the violations that were indicated, and when to look again.
@@ -68,14 +62,6 @@ impl Channels for Mirror {
 /// What was counted is indicated so often.
 const TELL: Duration = Duration::from_millis(500);
 
-/// One channel.
-#[derive(Debug)]
-struct Slot {
-    endpoint: Option<EndpointIndex>,
-    wire: Option<Wire>,
-    media: Option<Ds0>,
-}
-
 impl Digroup {
     /// One that begins to play at `now`.
     ///
@@ -84,15 +70,10 @@ impl Digroup {
     pub fn new(now: Time, settings: &DigroupSettings) -> Result<Digroup, &'static str> {
         let circuit = Circuit::new(now, &settings.circuit)?;
         let voice = voice::Settings { grain: circuit.frames(), ..settings.voice };
-        let slot = |endpoint: &Option<EndpointIndex>| Slot {
-            endpoint: *endpoint,
-            wire: endpoint.and(settings.coding).map(Wire::new),
-            media: endpoint.map(|_| Ds0::new(voice)),
-        };
         Ok(Digroup {
             facility: settings.facility,
             circuit,
-            slots: settings.endpoints.iter().map(slot).collect(),
+            slots: Slots::new(&settings.endpoints, settings.coding, &voice),
             told: Alarms::default(),
             counted: (0, 0),
             tell: now,
@@ -128,7 +109,7 @@ impl Digroup {
 
     /// What comes from the far end goes back to it, or not any more. Connections and lines stand still meanwhile.
     pub fn set_loop(&mut self, on: bool) {
-        self.mirror = on.then(|| Mirror(vec![0; self.slots.len()].into()));
+        self.mirror = on.then(|| Mirror(vec![0; self.slots.count()].into()));
     }
 
     /// See [`Circuit::catch_up`].
@@ -136,27 +117,14 @@ impl Digroup {
         self.circuit.catch_up(now)
     }
 
-    /// The media of `endpoint`; `None` when it is none of its own.
-    pub fn media(&mut self, endpoint: EndpointIndex) -> Option<&mut Ds0> {
-        self.slots.iter_mut().find(|slot| slot.endpoint == Some(endpoint))?.media.as_mut()
+    /// Its channels.
+    pub fn slots(&self) -> &Slots {
+        &self.slots
     }
 
-    /// Begins the media of a connection; false when there are as many as there may be. See [`Ds0::open`].
-    pub fn open(&mut self, now: Time, endpoint: EndpointIndex, connection: u32, media: &Media, seed: u64) -> bool {
-        self.media(endpoint).is_some_and(|ds0| ds0.open(now, connection, media, seed))
-    }
-
-    /// What somebody waits for on a channel.
-    pub fn listen_for(&mut self, endpoint: EndpointIndex, sounds: Sounds) {
-        if let Some(media) = self.media(endpoint) {
-            media.watch(sounds::wanted(sounds));
-        }
-    }
-
-    /// What a connection has counted so far.
-    pub fn report(&self, endpoint: EndpointIndex, connection: u32) -> MediaReport {
-        let media = self.slots.iter().find(|slot| slot.endpoint == Some(endpoint)).and_then(|slot| slot.media.as_ref());
-        media.map_or_else(MediaReport::default, |ds0| ds0.report(connection))
+    /// Its channels.
+    pub fn slots_mut(&mut self) -> &mut Slots {
+        &mut self.slots
     }
 
     /// Plays one period: what it has to say goes to `out`, packets of connections to `packets`; the packet to send is given.
@@ -197,73 +165,28 @@ impl Digroup {
             None => circuit.play(&mut Period { now, slots, out, packets }),
         }
     }
-
-    /// An order to the line of `endpoint`.
-    pub fn order_line(&mut self, now: Time, endpoint: EndpointIndex, order: &LineOrder, out: &mut VecDeque<Indication>) {
-        let slot = self.slots.iter_mut().find(|slot| slot.endpoint == Some(endpoint));
-        let Some(Slot { wire: Some(wire), media, .. }) = slot else { return };
-        match *order {
-            LineOrder::Show(state) => wire.show(state),
-            LineOrder::Pulse(state, length) => wire.show_for(now, state, length),
-            LineOrder::Send(DigitKind::Pulse, digits) => wire.send(now, digits),
-            LineOrder::Send(kind, digits) => {
-                if !media.as_mut().is_some_and(|media| media.send_digits(kind, digits)) {
-                    out.push_back(Indication::Line { endpoint, input: LineInput::Sent { failed: true }, at: now });
-                }
-            }
-            LineOrder::StopSending => {
-                wire.stop_sending();
-                if let Some(media) = media {
-                    media.stop_sending();
-                }
-            }
-            LineOrder::Listen(kind) => {
-                wire.listen(kind == Some(DigitKind::Pulse));
-                if let Some(media) = media {
-                    media.listen(kind.filter(|kind| *kind != DigitKind::Pulse));
-                }
-            }
-        }
-    }
 }
 
 /// One period of the channels.
 struct Period<'a> {
     now: Time,
-    slots: &'a mut [Slot],
+    slots: &'a mut Slots,
     out: &'a mut VecDeque<Indication>,
     packets: PacketsOut<'a>,
 }
 
-impl Period<'_> {
-    /// Does something with the signalling of a channel.
-    fn with_wire<T>(&mut self, channel: u8, act: impl FnOnce(&mut Wire, Time, &mut dyn FnMut(LineInput, Time)) -> T) -> Option<T> {
-        let Period { now, slots, out, .. } = self;
-        let slot = slots.get_mut(usize::from(channel))?;
-        let (endpoint, wire) = (slot.endpoint?, slot.wire.as_mut()?);
-        Some(act(wire, *now, &mut |input, at| out.push_back(Indication::Line { endpoint, input, at })))
-    }
-}
-
 impl Channels for Period<'_> {
     fn exchange(&mut self, channel: u8, came: &[u8], filler: bool, send: &mut [u8]) {
-        let Some(Slot { endpoint: Some(endpoint), media: Some(ds0), .. }) = self.slots.get_mut(usize::from(channel)) else { return };
         send.copy_from_slice(came);
-        ds0.mend(send, filler);
-        ds0.exchange(self.now, send, &mut |connection, to, kind, octets| (self.packets)(connection, to, kind, octets));
-        while let Some(event) = ds0.poll() {
-            if let Some(indication) = sounds::indication(self.now, *endpoint, event, ds0) {
-                self.out.push_back(indication);
-            }
-        }
+        self.slots.exchange(self.now, channel.into(), send, filler, self.out, self.packets);
     }
 
     fn take_bits(&mut self, channel: u8, bits: u8) {
-        self.with_wire(channel, |wire, now, out| wire.take(now, bits, out));
+        self.slots.take_bits(self.now, channel.into(), bits, self.out);
     }
 
     fn give_bits(&mut self, channel: u8) -> u8 {
-        self.with_wire(channel, |wire, now, out| wire.give(now, out)).unwrap_or(0)
+        self.slots.give_bits(self.now, channel.into(), self.out).unwrap_or(0)
     }
 }
 
@@ -272,8 +195,8 @@ mod tests {
     use super::*;
     use crate::proto::base::Mode;
     use crate::proto::pseudowire::{Layout, Structure};
-    use crate::proto::trunk::{self, Payloads, SpanIndex};
-    use crate::proto::voice::Law;
+    use crate::proto::trunk::{self, Media, Payloads, SpanIndex};
+    use crate::proto::voice::{Kind, Law};
 
     /// A T1 of its own clock with a call on its first channel.
     fn digroup(sent: (trunk::Coding, u8)) -> Digroup {
@@ -287,7 +210,7 @@ mod tests {
         let payloads = Payloads { sent: Some(sent), received: [Some(0), None, Some(103)], ..Payloads::default() };
         let remote = Some(([192, 0, 2, 1], 6_000).into());
         let media = Media { mode: Mode::SendRecv, packet_bytes: 80, period_ms: 10, remote, payloads, ..Media::default() };
-        assert!(digroup.open(Time::ZERO, EndpointIndex(0), 0, &media, 1));
+        assert!(digroup.slots_mut().open(Time::ZERO, EndpointIndex(0), 0, &media, 1));
         digroup
     }
 
@@ -323,7 +246,7 @@ mod tests {
         let mut voice = digroup((trunk::Coding::Mu, 0));
         let octets = rtp(&mut voice, 500, lost);
         assert!(octets.len() > 3_900 && quiet(&octets[400..]) == 0, "{}", quiet(&octets[400..]));
-        assert!(voice.media(EndpointIndex(0)).unwrap().counted().mended >= 9 * 8);
+        assert!(voice.slots_mut().media(EndpointIndex(0)).unwrap().counted().mended >= 9 * 8);
         let mut data = digroup((trunk::Coding::Clear, 103));
         let octets = rtp(&mut data, 500, lost);
         assert!((9..=11).contains(&quiet(&octets[400..])), "{}", quiet(&octets[400..]));

@@ -14,10 +14,12 @@ mod carrier;
 mod dark;
 pub mod digroup;
 mod frames;
+pub mod slots;
 mod sounds;
 pub mod wire;
 
 pub use digroup::{Digroup, DigroupSettings};
+pub use slots::{PacketsOut, Slots};
 pub use wire::{Coding, Wire};
 
 use self::carrier::Carrier;

@@ -18,7 +18,7 @@ use crate::proto::transaction::outgoing::Outstanding;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use crate::proto::trunk::CircuitView;
+use crate::proto::trunk::CarrierView;
 use crate::proto::trunk::{CardOrder, Counts, Cursor, Facility, MediaReport, Selection, SpanIndex};
 
 /// A question or an order, with the answer as far as it is there.
@@ -70,7 +70,7 @@ pub enum Ask {
     /// The lead core: facilities, alarms and announcements.
     Facilities,
     /// The pseudowire of one facility, of the core that owns it.
-    Circuit(Facility),
+    Carrier(Facility),
     /// The lead core: the performance of one facility.
     Performance(Facility),
     /// The lead core: what the performance of every facility has counted.
@@ -122,7 +122,7 @@ pub enum Answer {
     /// Facilities.
     Facilities(FacilitiesView),
     /// A pseudowire; `None`: the facility has none.
-    Circuit(Option<CircuitView>),
+    Carrier(Option<CarrierView>),
     /// Performance of a facility.
     Performance(Box<PerformanceView>),
     /// Performance of all: counted since the start.
@@ -317,8 +317,8 @@ impl Core {
                 }
                 true
             }
-            Ask::Circuit(facility) => {
-                request.answer = Answer::Circuit(self.circuit(*facility));
+            Ask::Carrier(facility) => {
+                request.answer = Answer::Carrier(self.carrier(*facility));
                 true
             }
             Ask::Administer(order) => {

@@ -9,7 +9,7 @@ use crate::proto::base::{CoreId, Counter, EndpointIndex, Time};
 use crate::proto::cas::Lines;
 use crate::proto::plan::Plan;
 use crate::proto::trunk::apart::Seen;
-use crate::proto::trunk::{Card, CardOrder, CircuitView, Facility, Part, PartAnswer, PartOrder};
+use crate::proto::trunk::{Card, CardOrder, CarrierView, Facility, Part, PartAnswer, PartOrder};
 
 /// What a core carries of a gateway that another one runs.
 pub(super) struct Carried {
@@ -98,11 +98,11 @@ impl Core {
         self.parts.iter().map(|carried| carried.part.deadline()).min().unwrap_or(Time::NEVER)
     }
 
-    /// How the pseudowire of a facility is, whoever's card on this core carries it.
-    pub(super) fn circuit(&self, facility: Facility) -> Option<CircuitView> {
+    /// How what carries a facility is, whoever's card on this core carries it.
+    pub(super) fn carrier(&self, facility: Facility) -> Option<CarrierView> {
         let endpoint = EndpointIndex(self.plan.topology.endpoints_of(facility).first);
-        let own = self.calls_of(endpoint).card.circuit(facility);
-        own.or_else(|| self.parts.iter().find_map(|carried| carried.part.card().circuit(facility)))
+        let own = self.calls_of(endpoint).card.carrier(facility);
+        own.or_else(|| self.parts.iter().find_map(|carried| carried.part.card().carrier(facility)))
     }
 }
 

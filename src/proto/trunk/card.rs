@@ -4,7 +4,7 @@
 //! the line. Every order may be answered at once or later by an [`Indication`]; a connection is named by the slot of its core.
 
 use super::apart::Apart;
-use super::circuit_view::CircuitView;
+use super::circuit_view::CarrierView;
 use super::{Defect, Facility, Sounds, Violations};
 use crate::proto::base::srtp::{MasterKey, MediaKeys};
 use crate::proto::base::{EndpointIndex, Mode, Time};
@@ -106,8 +106,8 @@ pub trait Card {
         None
     }
 
-    /// How the pseudowire of a facility is, for a display; `None`: it has none, or is not carried by the card.
-    fn circuit(&self, _: Facility) -> Option<CircuitView> {
+    /// How what carries a facility is, for a display; `None`: it is simulated, has no signal of its own, or is not on the card.
+    fn carrier(&self, _: Facility) -> Option<CarrierView> {
         None
     }
 

@@ -1,4 +1,4 @@
-//! How a span in a pseudowire is, for a display: what a card tells of it.
+//! How what carries a span is, for a display: what a card tells of a pseudowire, or of the kernel's driver.
 
 use crate::proto::pseudowire::{Counted, State};
 use std::time::Duration;
@@ -60,4 +60,45 @@ pub struct CircuitView {
     pub target: Duration,
     /// What the far end's clock is faster by, in parts per million.
     pub drift_ppm: f64,
+}
+
+/// How a span on a card of the kernel's driver is, for a display.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DriverView {
+    /// Its number in the driver.
+    pub number: u16,
+    /// Whether its device is there and its channels are held.
+    pub is_there: bool,
+    /// The alarms as the driver has them.
+    pub alarms: u32,
+    /// What was counted.
+    pub counts: DriverCounts,
+}
+
+/// What was counted of a span of the kernel's driver; saturating.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct DriverCounts {
+    /// Blocks of channels that were read.
+    pub blocks: u64,
+    /// Blocks that were not sent, because the core was late or the driver had no room.
+    pub dropped: u64,
+    /// Times the driver had no room for what came.
+    pub overruns: u64,
+    /// Times the driver had nothing to send.
+    pub underruns: u64,
+    /// Orders that the driver refused.
+    pub refused: u64,
+    /// Events that mean nothing here.
+    pub unknown: u64,
+    /// Times the device was gone.
+    pub losses: u64,
+}
+
+/// How what carries a span is, for a display.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum CarrierView {
+    /// A pseudowire.
+    Wire(CircuitView),
+    /// The kernel's driver.
+    Driver(DriverView),
 }

@@ -23,7 +23,7 @@ pub use card::{
     Answer, Behaviour, Card, CardFault, CardOrder, CheckTone, Coding, DigitKind, Echo, EventText, FarOrder, Hook, Indication, LineInput,
     LineOrder, LineState, Measure, Media, MediaAddress, MediaReport, Payloads, Seizer, Srtp, Trouble,
 };
-pub use circuit_view::{Alarms, CircuitCounts, CircuitView};
+pub use circuit_view::{Alarms, CarrierView, CircuitCounts, CircuitView, DriverCounts, DriverView};
 pub use performance::{Counts, Performance, Signal, Violations};
 pub use selection::{Cursor, NameError, Selection};
 pub use simulated::{SimCard, SimulatedPlan};

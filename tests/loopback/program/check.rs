@@ -32,6 +32,30 @@ fn a_good_file_gives_the_plan() {
     }
 }
 
+/// As most machines are; where the driver is, what it says is its own.
+#[test]
+fn a_machine_without_the_driver_is_told_of_by_probe_and_refused_by_run() {
+    if Path::new("/dev/dahdi/ctl").exists() {
+        println!("skipped: this machine has the driver");
+        return;
+    }
+    let tuning = Tuning::new().set("span.0.kind", "\"t1\"").set("span.0.card", "\"dahdi\"").set("span.0.dahdi_span", "1");
+    tuning.write();
+    for verb in ["probe", "run"] {
+        let output = Command::new(PROGRAM).arg(verb).arg("--config").arg(tuning.path()).output().unwrap();
+        let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("/dev/dahdi/ctl: the driver is not there: load the module dahdi and the one of the card"), "{verb}: {said}");
+    }
+    fs::remove_dir_all(&tuning.directory).unwrap();
+    let without = Tuning::new();
+    without.write();
+    let output = Command::new(PROGRAM).arg("probe").arg("--config").arg(without.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert!(String::from_utf8(output.stdout).unwrap().contains("no span of the file is on a card of the driver"));
+    fs::remove_dir_all(&without.directory).unwrap();
+}
+
 /// Profiles are for other machines than the one that tests them, which is described to `check`.
 #[test]
 fn every_profile_gives_the_plan_it_promises() {

@@ -15,7 +15,7 @@ mod tests;
 pub use part::{Part, Seen};
 
 use super::card::{Answer, Card, CardFault, CardOrder, EventText, Hook, Indication, Media, MediaAddress, MediaReport, Payloads, Srtp};
-use super::{CircuitView, Facility, Sounds};
+use super::{CarrierView, Facility, Sounds};
 use crate::proto::base::srtp::{MasterKey, MediaKeys};
 use crate::proto::base::{CoreId, EndpointIndex, EndpointRange, Mode, Time};
 use crate::proto::package::EventId;
@@ -503,8 +503,8 @@ impl Card for Apart {
         }
     }
 
-    fn circuit(&self, facility: Facility) -> Option<CircuitView> {
-        self.near.circuit(facility)
+    fn carrier(&self, facility: Facility) -> Option<CarrierView> {
+        self.near.carrier(facility)
     }
 
     fn poll(&mut self, now: Time) -> Option<Indication> {

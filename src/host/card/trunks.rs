@@ -1,10 +1,14 @@
-//! The card that carries spans in pseudowires: their sockets, and when they are played.
+//! The card that carries spans with a voice: in pseudowires, with their sockets, and of the kernel's driver, with its files; and when they are
+//! played.
 //!
-//! It works when it is polled, once a turn of its core: every span whose period is over takes what has arrived at its socket, in the
-//! order and at the time it arrived, plays, and sends. Nothing wakes the core for a packet: it is due anyway when one is played.
+//! It works when it is polled, once a turn of its core: every pseudowire whose period is over takes what has arrived at its socket, in the
+//! order and at the time it arrived, plays, and sends. Nothing wakes the core for a packet: it is due anyway when one is played. Spans of the driver
+//! are looked at every 3 ms; their clock is that of the driver's card, by what it gives.
 //!
-//! Invariants: nothing blocks; one turn plays [`SLICE`] periods at the most, so signalling never waits longer than that takes.
+//! Invariants: nothing blocks; one turn plays [`SLICE`] periods at the most, so signalling never waits longer than that takes; of spans of the
+//! driver what signals comes before all that is played.
 
+use super::dahdi::{Carry, Channels, Device, Line, LineSettings, PLACES};
 use super::halves::Halves;
 use super::ports::Ports;
 use super::wire::{Paced, WireSocket};
@@ -14,21 +18,22 @@ use crate::host::entropy;
 use crate::host::transport::burst::{Burst, Received};
 use crate::proto::base::srtp::{MasterKey, MediaKeys};
 use crate::proto::base::{EndpointIndex, EndpointRange, Rng, Time};
-use crate::proto::circuit::{Digroup, DigroupSettings};
+use crate::proto::circuit::{Digroup, DigroupSettings, Slots};
 use crate::proto::package::{EventId, PackageId, find_item};
 use crate::proto::trunk::{
-    Answer, Card, CardFault, CardOrder, CircuitView, EventText, Facility, Hook, Indication, LineOrder, Measure, Media, MediaAddress,
+    Answer, Card, CardFault, CardOrder, CarrierView, EventText, Facility, Hook, Indication, LineOrder, Measure, Media, MediaAddress,
     MediaReport, Sounds, Srtp,
 };
 use crate::proto::voice::Ds0;
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use std::collections::VecDeque;
 
 /// Periods of spans played in one turn of the core at the most.
 pub const SLICE: usize = 32;
 /// The longest RTP or RTCP packet that is taken, in octets: 60 ms of G.711 and more.
 const RTP_MAX: usize = 1500;
-/// A span to carry.
+
+/// A span in a pseudowire.
 pub(super) struct Carried {
     /// What it is.
     pub settings: DigroupSettings,
@@ -38,10 +43,22 @@ pub(super) struct Carried {
     pub wire: Wire,
 }
 
+/// A span of the kernel's driver.
+pub(super) struct Driven {
+    /// What it is.
+    pub settings: LineSettings,
+    /// Its endpoints.
+    pub range: EndpointRange,
+}
+
 /// The card.
-pub(super) struct Pseudowires {
+pub(super) struct Trunks {
     /// In the order of their endpoints.
     groups: Box<[Group]>,
+    /// The kernel's driver, when it has any of them.
+    device: Option<Box<dyn Device>>,
+    /// By line of the driver: its group.
+    lines: Box<[usize]>,
     ports: Ports,
     /// By connection: its endpoint.
     endpoints: Box<[Option<EndpointIndex>]>,
@@ -59,17 +76,75 @@ pub(super) struct Pseudowires {
 
 /// A span.
 struct Group {
-    digroup: Digroup,
     range: EndpointRange,
-    wire: WireSocket,
+    carrier: Carrier,
 }
 
-impl Pseudowires {
-    /// Binds a socket for each span.
+/// What carries it.
+enum Carrier {
+    Wire(Box<Digroup>, WireSocket),
+    Driver(Box<Line>),
+}
+
+impl Group {
+    fn facility(&self) -> Facility {
+        match &self.carrier {
+            Carrier::Wire(digroup, _) => digroup.facility(),
+            Carrier::Driver(line) => line.facility(),
+        }
+    }
+
+    fn slots(&self) -> &Slots {
+        match &self.carrier {
+            Carrier::Wire(digroup, _) => digroup.slots(),
+            Carrier::Driver(line) => line.span().slots(),
+        }
+    }
+
+    fn slots_mut(&mut self) -> &mut Slots {
+        match &mut self.carrier {
+            Carrier::Wire(digroup, _) => digroup.slots_mut(),
+            Carrier::Driver(line) => line.span_mut().slots_mut(),
+        }
+    }
+
+    fn due(&self) -> Time {
+        match &self.carrier {
+            Carrier::Wire(digroup, _) => digroup.due(),
+            Carrier::Driver(line) => line.due(),
+        }
+    }
+
+    fn line(&self) -> Option<&Line> {
+        match &self.carrier {
+            Carrier::Wire(..) => None,
+            Carrier::Driver(line) => Some(line),
+        }
+    }
+
+    /// Whether connections can be made.
+    fn is_usable(&self) -> bool {
+        match &self.carrier {
+            Carrier::Wire(..) => true,
+            Carrier::Driver(line) => line.is_held(),
+        }
+    }
+}
+
+impl Trunks {
+    /// Binds a socket for each pseudowire, and takes the channels of each span of the driver.
     ///
     /// # Errors
-    /// What the machine refused.
-    pub fn new(carried: Vec<Carried>, ports: Ports, connections: u32, dscp: u8, clock: &Clock) -> Result<Pseudowires> {
+    /// What the machine refused, of the driver everything.
+    pub fn new(
+        carried: Vec<Carried>,
+        driven: Vec<Driven>,
+        mut device: Option<Box<dyn Device>>,
+        ports: Ports,
+        connections: u32,
+        dscp: u8,
+        clock: &Clock,
+    ) -> Result<Trunks> {
         let seed = entropy::seed().context("no randomness from the kernel")?[0];
         let now = clock.now();
         let mut longest = RTP_MAX;
@@ -78,11 +153,29 @@ impl Pseudowires {
             longest = longest.max(of_span.circuit.layout.packet_octets());
             let digroup = Digroup::new(now, &of_span).map_err(|problem| anyhow!("the pseudowire at {}: {problem}", wire.local))?;
             let wire = WireSocket::bind(wire.local, wire.peer, dscp).context("span.local")?;
-            groups.push(Group { digroup, range, wire });
+            groups.push(Group { range, carrier: Carrier::Wire(Box::new(digroup), wire) });
+        }
+        if let Some(device) = &mut device {
+            let all = Channels::of(device.as_mut());
+            let mut problems = Vec::new();
+            for (place, Driven { settings, range }) in driven.into_iter().enumerate() {
+                match Line::new(now, settings, place, device.as_mut(), &all) {
+                    Ok(line) => groups.push(Group { range, carrier: Carrier::Driver(Box::new(line)) }),
+                    Err(more) => problems.extend(more),
+                }
+            }
+            if !problems.is_empty() {
+                bail!("the dahdi driver: {}", problems.join("; "));
+            }
         }
         groups.sort_by_key(|group| group.range.first);
-        Ok(Pseudowires {
+        let mut lines: Vec<(usize, usize)> =
+            groups.iter().enumerate().filter_map(|(at, group)| Some((group.line()?.number(), at))).collect();
+        lines.sort_unstable();
+        Ok(Trunks {
             groups: groups.into(),
+            device,
+            lines: lines.into_iter().map(|(_, at)| at).collect(),
             ports,
             endpoints: (0..connections).map(|_| None).collect(),
             halves: Halves::new(connections),
@@ -99,8 +192,9 @@ impl Pseudowires {
 
     /// The same card, which protects media.
     #[must_use]
-    pub fn with_srtp(self, srtp: Srtp) -> Pseudowires {
-        Pseudowires { srtp, ..self }
+    pub fn with_srtp(mut self, srtp: Srtp) -> Trunks {
+        self.srtp = srtp;
+        self
     }
 
     /// Whether it has the span of `endpoint`.
@@ -116,7 +210,7 @@ impl Pseudowires {
     fn media(&mut self, endpoint: EndpointIndex, connection: u32) -> Option<&mut Ds0> {
         let is_its = self.endpoints.get(connection as usize).copied().flatten() == Some(endpoint);
         let place = self.place(endpoint).filter(|_| is_its)?;
-        self.groups.get_mut(place)?.digroup.media(endpoint)
+        self.groups.get_mut(place)?.slots_mut().media(endpoint)
     }
 
     fn address(&self, connection: u32) -> MediaAddress {
@@ -125,15 +219,15 @@ impl Pseudowires {
 
     /// Takes what came for connections, and plays what is due, from the span on that had to wait in the last turn.
     fn work(&mut self, now: Time) {
-        if self.groups.iter().all(|group| group.digroup.due() > now) {
+        if self.groups.iter().all(|group| group.due() > now) {
             return;
         }
         self.wall.refresh(now);
-        let Pseudowires { groups, burst, wall, first, queue, ports, endpoints, .. } = self;
+        let Trunks { groups, device, lines, burst, wall, first, queue, ports, endpoints, .. } = self;
         let take = |connection: u32, kind, received: &Received<'_>| {
             let endpoint = endpoints.get(connection as usize).copied().flatten();
             let Some((endpoint, place)) = endpoint.and_then(|endpoint| Some((endpoint, place(groups, endpoint)?))) else { return };
-            if let Some(media) = groups.get_mut(place).and_then(|group| group.digroup.media(endpoint)) {
+            if let Some(media) = groups.get_mut(place).and_then(|group| group.slots_mut().media(endpoint)) {
                 media.packet(now, connection, received.from, kind, received.octets);
             }
         };
@@ -144,16 +238,35 @@ impl Pseudowires {
                 queue.push_back(Indication::Event { endpoint, connection: Some(connection), event, parameters });
             }
         });
+        let ports = &*ports;
+        let mut packets = |connection, to, kind, octets: &[u8]| ports.send(connection, to, kind, octets);
+        if let Some(device) = device {
+            device.look(&mut |at, urgent, readable| {
+                let group = lines.get(at / PLACES).and_then(|group| groups.get_mut(*group));
+                if let Some(Carrier::Driver(line)) = group.map(|group| &mut group.carrier) {
+                    line.note(at % PLACES, urgent, readable);
+                }
+            });
+            for group in groups.iter_mut() {
+                if let Carrier::Driver(line) = &mut group.carrier {
+                    line.attend(now, &mut Carry { device: device.as_mut(), queue, packets: &mut packets });
+                }
+            }
+        }
         let count = groups.len();
         let mut budget = SLICE;
         for step in 0..count {
             let place = (*first + step) % count;
             let Some(group) = groups.get_mut(place) else { continue };
-            if group.digroup.due() > now {
-                continue;
+            match (&mut group.carrier, &mut *device) {
+                (Carrier::Wire(digroup, wire), _) if digroup.due() <= now => {
+                    wire.work(now, &mut Working { digroup, ports, queue }, burst, wall, &mut budget);
+                }
+                (Carrier::Driver(line), Some(device)) => {
+                    line.carry(now, &mut Carry { device: device.as_mut(), queue, packets: &mut packets }, &mut budget);
+                }
+                _ => {}
             }
-            let Group { digroup, wire, .. } = group;
-            wire.work(now, &mut Working { digroup, ports, queue }, burst, wall, &mut budget);
             if budget == 0 {
                 *first = place;
                 return;
@@ -199,9 +312,22 @@ impl Paced for Working<'_> {
     }
 }
 
-impl Card for Pseudowires {
+impl Drop for Trunks {
+    /// A loop would outlive the gateway in the driver.
+    fn drop(&mut self) {
+        let Some(device) = &mut self.device else { return };
+        for group in &mut self.groups {
+            if let Carrier::Driver(line) = &mut group.carrier {
+                line.end_loop(device.as_mut());
+            }
+        }
+    }
+}
+
+impl Card for Trunks {
     fn open(&mut self, now: Time, endpoint: EndpointIndex, connection: u32, media: &Media) -> Answer<MediaAddress> {
-        let Some(place) = self.place(endpoint) else { return Answer::Refused(CardFault::Broken) };
+        let usable = |place: &usize| self.groups.get(*place).is_some_and(Group::is_usable);
+        let Some(place) = self.place(endpoint).filter(usable) else { return Answer::Refused(CardFault::Broken) };
         match self.endpoints.get(connection as usize) {
             Some(None) => {}
             Some(Some(_)) => return Answer::Refused(CardFault::Broken),
@@ -212,7 +338,7 @@ impl Card for Pseudowires {
         }
         let seed = self.rng.next();
         let media = &self.halves.outward(connection, media);
-        if !self.groups.get_mut(place).is_some_and(|group| group.digroup.open(now, endpoint, connection, media, seed)) {
+        if !self.groups.get_mut(place).is_some_and(|group| group.slots_mut().open(now, endpoint, connection, media, seed)) {
             self.ports.close(connection);
             return Answer::Refused(CardFault::Exhausted);
         }
@@ -232,9 +358,9 @@ impl Card for Pseudowires {
 
     fn close(&mut self, now: Time, endpoint: EndpointIndex, connection: u32) -> MediaReport {
         let is_its = self.endpoints.get(connection as usize).copied().flatten() == Some(endpoint);
-        let Pseudowires { groups, ports, .. } = self;
+        let Trunks { groups, ports, .. } = self;
         let group = place(groups, endpoint).filter(|_| is_its).and_then(|place| groups.get_mut(place));
-        let Some(ds0) = group.and_then(|group| group.digroup.media(endpoint)) else { return MediaReport::default() };
+        let Some(ds0) = group.and_then(|group| group.slots_mut().media(endpoint)) else { return MediaReport::default() };
         let report = ds0.close(now, connection, &mut |connection, to, kind, octets| ports.send(connection, to, kind, octets));
         self.ports.close(connection);
         self.halves.forget(connection);
@@ -248,7 +374,7 @@ impl Card for Pseudowires {
         let endpoint = self.endpoints.get(connection as usize).copied().flatten();
         let group = endpoint.and_then(|endpoint| self.groups.get(self.place(endpoint)?));
         match (endpoint, group) {
-            (Some(endpoint), Some(group)) => group.digroup.report(endpoint, connection),
+            (Some(endpoint), Some(group)) => group.slots().report(endpoint, connection),
             _ => MediaReport::default(),
         }
     }
@@ -276,13 +402,13 @@ impl Card for Pseudowires {
         parameters: &[u8],
     ) -> Result<(), CardFault> {
         let group = self.place(endpoint).and_then(|place| self.groups.get_mut(place));
-        let media = group.and_then(|group| group.digroup.media(endpoint)).ok_or(CardFault::Broken)?;
+        let media = group.and_then(|group| group.slots_mut().media(endpoint)).ok_or(CardFault::Broken)?;
         media.start_signal(connection, signal, parameters)
     }
 
     fn stop_signal(&mut self, _: Time, endpoint: EndpointIndex, connection: Option<u32>, signal: EventId) {
         let group = self.place(endpoint).and_then(|place| self.groups.get_mut(place));
-        if let Some(media) = group.and_then(|group| group.digroup.media(endpoint)) {
+        if let Some(media) = group.and_then(|group| group.slots_mut().media(endpoint)) {
             media.stop_signal(connection, signal);
         }
     }
@@ -297,13 +423,13 @@ impl Card for Pseudowires {
 
     fn listen_for(&mut self, _: Time, endpoint: EndpointIndex, sounds: Sounds) {
         if let Some(group) = self.place(endpoint).and_then(|place| self.groups.get_mut(place)) {
-            group.digroup.listen_for(endpoint, sounds);
+            group.slots_mut().listen_for(endpoint, sounds);
         }
     }
 
     fn order_line(&mut self, now: Time, endpoint: EndpointIndex, order: &LineOrder) {
         if let Some(group) = self.place(endpoint).and_then(|place| self.groups.get_mut(place)) {
-            group.digroup.order_line(now, endpoint, order, &mut self.queue);
+            group.slots_mut().order_line(now, endpoint, order, &mut self.queue);
         }
     }
 
@@ -315,8 +441,12 @@ impl Card for Pseudowires {
         false
     }
 
-    fn circuit(&self, facility: Facility) -> Option<CircuitView> {
-        self.groups.iter().find(|group| group.digroup.facility() == facility).map(|group| group.digroup.view())
+    fn carrier(&self, facility: Facility) -> Option<CarrierView> {
+        let group = self.groups.iter().find(|group| group.facility() == facility)?;
+        Some(match &group.carrier {
+            Carrier::Wire(digroup, _) => CarrierView::Wire(digroup.view()),
+            Carrier::Driver(line) => CarrierView::Driver(line.span().view()),
+        })
     }
 
     fn poll(&mut self, now: Time) -> Option<Indication> {
@@ -331,14 +461,19 @@ impl Card for Pseudowires {
         if !self.queue.is_empty() {
             return Time::ZERO;
         }
-        self.groups.iter().map(|group| group.digroup.due()).min().unwrap_or(Time::NEVER)
+        self.groups.iter().map(Group::due).min().unwrap_or(Time::NEVER)
     }
 
     fn operate(&mut self, _: Time, order: &CardOrder) -> Result<(), &'static str> {
         match order {
             CardOrder::Loop { facility, on } => {
-                let group = self.groups.iter_mut().find(|group| group.digroup.facility() == *facility);
-                group.ok_or("it has no signal of its own: loop one of its spans")?.digroup.set_loop(*on);
+                let Trunks { groups, device, .. } = self;
+                let group = groups.iter_mut().find(|group| group.facility() == *facility);
+                match (&mut group.ok_or("it has no signal of its own: loop one of its spans")?.carrier, device) {
+                    (Carrier::Wire(digroup, _), _) => digroup.set_loop(*on),
+                    (Carrier::Driver(line), Some(device)) => line.set_loop(device.as_mut(), *on)?,
+                    (Carrier::Driver(_), None) => {}
+                }
                 Ok(())
             }
             CardOrder::Delay(_) | CardOrder::Refuse(_) | CardOrder::Loss(_) | CardOrder::Behave(_) => Ok(()),
