@@ -225,22 +225,23 @@ impl Monitor {
         self.present & (RED | Defect::Equipment.bit()) != 0
     }
 
-    /// The line status word of the MIB: dsx1LineStatus (RFC 4805) for T1 and E1, dsx3LineStatus (RFC 3896) for a T3. We send RAI as
-    /// long as our own signal failure lasts; a card that makes the framing itself does by its own times, two seconds and one.
+    /// The line status word of the MIB: dsx1LineStatus (RFC 4805) for T1 and E1, dsx3LineStatus (RFC 3896) for a T3. We send RAI (bit 4) as
+    /// long as our own failure lasts, by the framing, or in a pseudowire by R and RDI; a card that makes the framing itself does by its own times, two
+    /// seconds and one. Packet loss of a pseudowire has no bit of its own: it is the other failure.
     pub fn line_status(&self) -> u32 {
         let red = if self.red.declared { self.cause } else { 0 };
-        let signal = red & (RED & !Defect::PacketLoss.bit());
         let has = |bits: u8, defect: Defect| bits & defect.bit() != 0;
-        let equipment = if self.kind == FacilityKind::T3 { 2048 } else { 16384 };
+        let (equipment, other) = if self.kind == FacilityKind::T3 { (2048, 512) } else { (16384, 4096) };
         let lost_frame = has(red, Defect::OutOfFrame) || has(red, Defect::LossOfSignal);
         let bits = [
             (self.rai.declared, 2),
-            (signal != 0, 4),
+            (red != 0, 4),
             (has(red, Defect::Ais), 8),
             (lost_frame, 32),
             (has(red, Defect::LossOfSignal), 64),
             (has(self.present, Defect::Loopback), 128),
             (has(self.present, Defect::Equipment), equipment),
+            (has(red, Defect::PacketLoss), other),
         ];
         let word = bits.iter().filter(|(is, _)| *is).map(|(_, bit)| bit).sum();
         if word == 0 { 1 } else { word }
@@ -427,7 +428,8 @@ mod tests {
         assert_eq!(word(FacilityKind::T3, &[Defect::RemoteAlarm]), 2);
         assert_eq!(word(FacilityKind::T3, &[Defect::Equipment, Defect::Loopback]), 2048 + 128);
         assert_eq!(word(FacilityKind::E1, &[Defect::Equipment]), 16384);
-        assert_eq!(word(FacilityKind::T1, &[Defect::PacketLoss]), 1);
+        assert_eq!(word(FacilityKind::T1, &[Defect::PacketLoss]), 4 + 4096, "a failure is not no alarm");
+        assert_eq!(word(FacilityKind::T3, &[Defect::PacketLoss]), 4 + 512);
     }
 
     #[test]
