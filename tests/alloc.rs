@@ -178,7 +178,17 @@ fn bench() -> Bench {
         seed: 5,
     });
     let plan = Plan {
-        spans: vec![SpanPlan { law: Law::Mu, agent: AgentId(0), signalling: Signalling::default(), gateway: None, superframe: false }; 4],
+        spans: vec![
+            SpanPlan {
+                law: Law::Mu,
+                agent: AgentId(0),
+                signalling: Signalling::default(),
+                gateway: None,
+                superframe: false,
+                robbed: false
+            };
+            4
+        ],
         topology,
         domains: vec![b"tgw.example.net"[..].into()],
         listen: vec!["192.0.2.10:2427".parse().unwrap()],

@@ -120,6 +120,21 @@ mod tests {
         assert!(with(&one).unwrap().spans[1].lines().all(|line| line.is_real));
     }
 
+    /// CESoPSN has its nibbles, an E1 its channel 16, and without signalling nothing takes a bit.
+    #[test]
+    fn bits_are_robbed_on_t1s_that_signal_in_their_octets() {
+        let robs = |table: &str| with(table).unwrap().spans[1].robs_bits();
+        let signalling = GOOD.to_owned() + "signalling = \"mf-wink\"\n";
+        let wired = |card: &str| {
+            let addresses = "local = \"127.0.0.1:50000\"\npeer = \"127.0.0.2:50100\"\n";
+            signalling.replace("\"dahdi\"", card).replace("dahdi_span = 3\nframing = \"d4\"\n", addresses)
+        };
+        assert!(robs(&signalling) && robs(&wired("\"satop\"")));
+        assert!(!robs(GOOD) && !robs(&wired("\"cesopsn\"")));
+        let e1 = signalling.replace("\"t1\"", "\"e1\"").replace("framing = \"d4\"", "common_channel = true");
+        assert!(!robs(&e1));
+    }
+
     #[test]
     fn what_does_not_fit_is_refused_with_its_reason() {
         let cases = [

@@ -193,6 +193,12 @@ impl Span {
         self.wire.is_some() || self.dahdi.is_some()
     }
 
+    /// Whether its signalling takes bits of the octets of its channels. In CESoPSN it comes beside them, and an E1 has channel 16 for it.
+    pub fn robs_bits(&self) -> bool {
+        let is_robbed = self.dahdi.is_some() || self.wire.is_some_and(|wire| wire.framing.is_some());
+        is_robbed && self.kind != SpanKind::E1 && self.signalling != Signalling::Clear
+    }
+
     /// The T1 or E1 it consists of.
     pub fn lines(&self) -> impl Iterator<Item = Line> + use<> {
         let (name, kind, own, is_real) = (self.name(), self.kind, self.unit, self.is_real());

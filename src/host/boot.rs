@@ -485,6 +485,7 @@ pub(super) fn plan(config: &Config, layout: &config::Plan) -> Result<Plan> {
             gateway: config.gateway_of(configured),
             superframe: configured.wire.and_then(|wire| wire.framing).is_some_and(|framing| framing.format == Format::D4)
                 || configured.dahdi.is_some_and(|span| span.superframe),
+            robbed: configured.robs_bits(),
         });
     }
     let gateway = &config.gateway;

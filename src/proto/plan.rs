@@ -134,6 +134,8 @@ pub struct SpanPlan {
     pub gateway: Option<u8>,
     /// Whether it is a T1 with superframes (D4), whose errored seconds are others (RFC 4805 3.4.3).
     pub superframe: bool,
+    /// Whether signalling takes the lowest bit of each sixth octet of its channels: they carry no data bit by bit then.
+    pub robbed: bool,
 }
 
 /// Sizes of the tables of one core.
@@ -486,6 +488,12 @@ impl Plan {
     pub fn signalling(&self, endpoint: EndpointIndex) -> Signalling {
         let span = self.topology.span_of(endpoint).and_then(|span| self.spans.get(usize::from(span.0)));
         span.map_or(Signalling::default(), |span| span.signalling)
+    }
+
+    /// Whether what `endpoint` carries comes out as it went in, so that data can pass (RFC 4040).
+    pub fn is_clear(&self, endpoint: EndpointIndex) -> bool {
+        let span = self.topology.span_of(endpoint).and_then(|span| self.spans.get(usize::from(span.0)));
+        !span.is_some_and(|span| span.robbed)
     }
 
     /// What `endpoint` is provisioned as.

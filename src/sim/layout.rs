@@ -61,7 +61,14 @@ impl Layout {
 pub fn plan(layout: Layout, facilities: &[FacilityPlan]) -> Plan {
     let topology = Topology::new(facilities).expect("facilities of a simulation");
     let spans = vec![
-        SpanPlan { law: Law::Mu, agent: AgentId(0), signalling: Signalling::default(), gateway: None, superframe: false };
+        SpanPlan {
+            law: Law::Mu,
+            agent: AgentId(0),
+            signalling: Signalling::default(),
+            gateway: None,
+            superframe: false,
+            robbed: false
+        };
         topology.spans().len()
     ];
     Plan {

@@ -61,7 +61,14 @@ fn bench(encoding: MessageEncoding) -> Box<Bench> {
         connections: 96,
     };
     let plan = Plan {
-        spans: vec![SpanPlan { law: Law::Mu, agent: AgentId(0), signalling: Signalling::default(), superframe: false, gateway: Some(0) }],
+        spans: vec![SpanPlan {
+            law: Law::Mu,
+            agent: AgentId(0),
+            signalling: Signalling::default(),
+            superframe: false,
+            robbed: false,
+            gateway: Some(0),
+        }],
         topology,
         domains: vec![b"tgw.example.net"[..].into()],
         listen: vec!["192.0.2.10:2427".parse().unwrap(), "192.0.2.10:2944".parse().unwrap()],

@@ -91,6 +91,7 @@ fn plan(gateways: usize) -> Plan {
         signalling: Signalling::default(),
         gateway: Some((n / SPANS) as u8),
         superframe: false,
+        robbed: false,
     };
     let own = |n: usize| GatewayPlan {
         name: format!("gw{n}"),

@@ -32,7 +32,14 @@ pub fn plan(facilities: &[FacilityPlan], connections: u32, history_entries: u32,
     let topology = Topology::new(facilities).ok()?;
     Some(Plan {
         spans: vec![
-            SpanPlan { law: Law::Mu, agent: AgentId(0), signalling: Signalling::default(), gateway: None, superframe: false };
+            SpanPlan {
+                law: Law::Mu,
+                agent: AgentId(0),
+                signalling: Signalling::default(),
+                gateway: None,
+                superframe: false,
+                robbed: false
+            };
             topology.spans().len()
         ],
         domains: vec![DOMAIN.as_bytes().into()],

@@ -183,7 +183,7 @@ impl Gateway {
             return Err(NO_RESOURCES);
         }
         let id = connections.fresh_id();
-        let local = LocalMedia { encodings: self.calls.settings.encodings.iter().take(1).collect(), ..LocalMedia::default() };
+        let local = LocalMedia { encodings: self.calls.encodings(endpoint).iter().take(1).collect(), ..LocalMedia::default() };
         let call = HexId::from_u64(scope.id.into(), 8);
         let mut connection = Connection { endpoint, id, call, local, created: now, pending: true, ..Connection::default() };
         let row = Row { carrier: endpoint, ..Row::default() };
@@ -521,8 +521,9 @@ impl Gateway {
         connection: Option<&Connection>,
         media: Option<&Media<'a>>,
     ) -> Result<MediaPlan<'a>, Failure> {
+        let internal = connection.map_or(self.calls.settings.encodings, |connection| self.calls.encodings(connection.endpoint));
         let srtp = self.calls.card.srtp(row.carrier);
-        let before = Before { termination, row, connection, internal: &self.calls.settings.encodings, root: self.root, srtp };
+        let before = Before { termination, row, connection, internal: &internal, root: self.root, srtp };
         media.map_or_else(|| Ok(media::unasked(&before)), |media| media::read(media, &before))
     }
 

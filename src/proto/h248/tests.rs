@@ -39,7 +39,14 @@ pub(super) fn controller(number: u8) -> SocketAddr {
 pub(super) fn plan(controllers: u8) -> Plan {
     let t1 = |unit| FacilityPlan { kind: FacilityKind::T1, unit, common_channel: false };
     let topology = Topology::new(&[1, 2, 3, 4].map(t1)).unwrap();
-    let span = |gateway| SpanPlan { law: Law::Mu, agent: AgentId(0), signalling: Signalling::default(), gateway, superframe: false };
+    let span = |gateway| SpanPlan {
+        law: Law::Mu,
+        agent: AgentId(0),
+        signalling: Signalling::default(),
+        gateway,
+        superframe: false,
+        robbed: false,
+    };
     let own = GatewayPlan {
         name: "gw".into(),
         message_id: "[192.0.2.10]:2944".into(),

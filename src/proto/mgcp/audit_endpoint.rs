@@ -5,7 +5,7 @@ use super::{Calls, domain_of, event};
 use crate::proto::base::{EndpointIndex, Mode, Time};
 use crate::proto::codec::mgcp::{Code, Command, InfoCode, Writer};
 use crate::proto::endpoint::{Endpoint, EntityId, Law};
-use crate::proto::package::{ChannelKind, packages};
+use crate::proto::package::packages;
 use crate::proto::trunk::{Cursor, Selection};
 
 /// The names of the endpoints of a wildcard name, one `Z:` each, in any service state (G-AUE-01), with the domain name of the command,
@@ -50,7 +50,7 @@ pub fn write(calls: &Calls, now: Time, writer: &mut Writer<'_>, command: &Comman
             Code::E => writer.parameter_reason(state.service.reason, None, reason_text(state.service.reason)),
             Code::PL => package_list(writer, calls.channel_kind(endpoint)),
             Code::MD => writer.parameter_number(Code::MD, calls.plan.limits.datagram.into()),
-            Code::A => capabilities(calls, writer, calls.channel_kind(endpoint)),
+            Code::A => capabilities(calls, writer, endpoint),
             _ => {}
         }
     }
@@ -90,8 +90,9 @@ pub(super) fn entity(calls: &Calls, writer: &mut Writer<'_>, endpoint: EndpointI
 
 /// `A:`, one line for each encoding, because the packetization period differs; e, s, gc and t are stated (G-AUE-13..15, O-16).
 /// The packages stand for their options and modes (G-AUE-15).
-fn capabilities(calls: &Calls, writer: &mut Writer<'_>, kind: ChannelKind) {
-    for encoding in calls.settings.encodings.iter() {
+fn capabilities(calls: &Calls, writer: &mut Writer<'_>, endpoint: EndpointIndex) {
+    let kind = calls.channel_kind(endpoint);
+    for encoding in calls.encodings(endpoint).iter() {
         let facts = encoding.facts();
         writer.begin(Code::A);
         writer.text("a:");

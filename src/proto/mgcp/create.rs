@@ -88,7 +88,7 @@ pub fn validate(calls: &Calls, command: &Command<'_>, endpoint: EndpointIndex, h
         return Err(REMOTE_MISSING);
     }
     let offered = described.map(|described| described.encodings);
-    let (encodings, period_ms) = choose(calls, &options, &Options::default(), offered.as_ref())?;
+    let (encodings, period_ms) = choose(calls, endpoint, &options, &Options::default(), offered.as_ref())?;
     let state = calls.endpoints.get(endpoint).ok_or(ENDPOINT_UNKNOWN)?;
     if state.connection_count() >= usize::from(calls.plan.limits.connections_per_endpoint) {
         return Err(TOO_MANY_CONNECTIONS);

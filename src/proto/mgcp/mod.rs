@@ -31,11 +31,12 @@ use crate::proto::cac::Cause;
 use crate::proto::codec::mgcp::{Command, CommandLine, EndpointName, Refusal, Verb};
 use crate::proto::codec::sdp::Media;
 use crate::proto::endpoint::{
-    Announcement, Connection, ConnectionId, ConnectionSlot, Encodings, Endpoint, Endpoints, LocalMedia, Options, RemoteTypes, Secrets,
+    Announcement, Connection, ConnectionId, ConnectionSlot, Encoding, Encodings, Endpoint, Endpoints, LocalMedia, Options, RemoteTypes,
+    Secrets,
 };
 use crate::proto::package::{ChannelKind, PackageId, find_package};
 use crate::proto::plan::{Manners, Plan, Settings};
-use crate::proto::trunk::{Card, MediaAddress, MediaReport, Srtp};
+use crate::proto::trunk::{Card, Coding, MediaAddress, MediaReport, Srtp};
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -136,6 +137,17 @@ impl Calls {
     /// What `endpoint` is provisioned as.
     pub fn channel_kind(&self, endpoint: EndpointIndex) -> ChannelKind {
         self.plan.channel_kind(endpoint)
+    }
+
+    /// What `endpoint` can be offered with: what the gateway has, without data where bits are robbed.
+    pub fn encodings(&self, endpoint: EndpointIndex) -> Encodings {
+        let all = self.settings.encodings;
+        let is_voice = |encoding: &Encoding| encoding.coding() != Some(Coding::Clear);
+        if self.plan.is_clear(endpoint) || all.iter().all(|encoding| is_voice(&encoding)) {
+            all
+        } else {
+            all.iter().filter(is_voice).collect()
+        }
     }
 
     /// Whether texts of so many blocks can be kept when others of `replaced` blocks are given up for them.

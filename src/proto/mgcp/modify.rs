@@ -72,7 +72,7 @@ pub fn validate(calls: &Calls, command: &Command<'_>, endpoint: EndpointIndex) -
             // A bandwidth without a list makes the gateway choose among all it has; a period alone keeps what there is.
             let present = (described.is_none() && given.bandwidth_kbits.is_none()).then_some(connection.local.encodings);
             let listed = Options { encodings: given.encodings.or(present), ..given };
-            (local.encodings, local.period_ms) = choose(calls, &listed, &connection.options, offered.as_ref())?;
+            (local.encodings, local.period_ms) = choose(calls, endpoint, &listed, &connection.options, offered.as_ref())?;
             local.events = choose_events(&given, described.as_ref(), local.events);
         }
     }

@@ -2,6 +2,7 @@
 
 use super::describe::Described;
 use super::{Calls, FORMAT_OF_NOTHING, NO_COMMON_ENCODING, OPTION_VALUE, PACKAGE_UNKNOWN, Refused};
+use crate::proto::base::EndpointIndex;
 use crate::proto::codec::mgcp::{
     Code, Command, Format, Gain as GainText, LocalConnectionOptions, NameList, Network as NetworkText, Range, Reservation,
 };
@@ -110,13 +111,19 @@ pub(super) fn choose_events(given: &Options, described: Option<&Described>, kept
 
 /// What the connection may send and receive, and its packetization period, from the options `given` in this command, those `kept`
 /// and the encodings the far end offers (G-LCO-03, G-LCO-04, G-LCO-14..16).
-pub(super) fn choose(calls: &Calls, given: &Options, kept: &Options, remote: Option<&Encodings>) -> Result<(Encodings, u16), Refused> {
+pub(super) fn choose(
+    calls: &Calls,
+    endpoint: EndpointIndex,
+    given: &Options,
+    kept: &Options,
+    remote: Option<&Encodings>,
+) -> Result<(Encodings, u16), Refused> {
     let wanted = given.period_ms.or(kept.period_ms);
     let period = |encoding: Encoding| match wanted {
         None => encoding.facts().default_ms,
         Some((low, high)) => encoding.closest_period(encoding.facts().default_ms.clamp(low, high.max(low))),
     };
-    let mut internal = calls.settings.encodings;
+    let mut internal = calls.encodings(endpoint);
     // Bandwidth restricts the choice only where no list was given: a listed codec may exceed it. The low end of a range restricts
     // nothing: it is what the agent expects to be used, and to use less is allowed.
     if let (None, Some((_, kbits))) = (given.encodings, given.bandwidth_kbits) {

@@ -55,7 +55,8 @@ fn a_seizure_by_robbed_bits_is_winked_at_and_a_far_end_that_stops_is_an_alarm() 
         ("rtp", "97"),
         ("signalling", "\"mf-wink\""),
     ];
-    let gateway = Gateway::start(tuning(&more));
+    let codecs = "[\"PCMU\", \"PCMA\", \"CLEARMODE\"]";
+    let gateway = Gateway::start(tuning(&more).set("cards.sim.codecs", codecs));
     let mut agent = Agent::of(&gateway);
     let far = FarEnd::start(&gateway.tuning, 1, "6", &["--satop", "--d4", "--octet-aligned", "--rtp", "97", "--cas", "--seize", "5"]);
     eventually("the far end seizes", SOON, || {
@@ -65,6 +66,12 @@ fn a_seizure_by_robbed_bits_is_winked_at_and_a_far_end_that_stops_is_an_alarm() 
     let page = gateway.show(&["span", "ds/ds1-1"])["span"].clone();
     assert_eq!((&page["card"], &page["signal"]), (&"satop".into(), &"D4".into()));
     assert_eq!(page["circuit"]["malformed"], 0);
+    // Data would not come out as it went in: it is neither offered nor taken.
+    let data = ["C: 1", "M: recvonly", "L: a:CLEARMODE"];
+    assert_eq!(agent.ask("CRCX", "ds/ds1-1/7", &data).code, Some(534));
+    let capabilities = agent.ask("AUEP", "ds/ds1-1/7", &["F: A"]);
+    let offers = |name: &str| capabilities.lines.iter().any(|line| line.starts_with("A:") && line.contains(name));
+    assert!(offers("PCMU") && !offers("CLEARMODE"), "{capabilities:?}");
     let response = agent.ask("RQNT", "ds/ds1-1/5", &["X: 1", "R: ms/rel(n)"]);
     assert!(response.code.is_some_and(|code| code < 500), "{response:?}");
     agent.mail.clear();
