@@ -214,10 +214,13 @@ impl Transport for Mmsg {
                         break;
                     }
                     Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                    // About an earlier one: this was not sent yet.
-                    Err(error) if error.raw_os_error().is_some_and(may_be_a_report) && reports.read(line.socket.as_fd()) => {}
                     Err(error) => {
                         line.queued.pop_front();
+                        let about_another = error.raw_os_error().is_some_and(may_be_a_report);
+                        // About an earlier one: this was not sent yet.
+                        if about_another && line.queued.put_back(first, reports.read(line.socket.as_fd())) {
+                            continue;
+                        }
                         if first.count > 1 && error.raw_os_error().is_some_and(is_refusal) {
                             stats.coalesce_refused += 1;
                             line.queued.refuse(slots, first);

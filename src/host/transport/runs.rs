@@ -36,6 +36,8 @@ pub(super) struct Run {
     bytes: u32,
     /// Nothing may follow.
     closed: bool,
+    /// Its send failed by what may be another one's error, and no report said so.
+    doubted: bool,
 }
 
 /// The queue of a socket, or of all of them.
@@ -100,6 +102,17 @@ impl Runs {
         self.queue.push_front(Run { closed: true, ..run });
     }
 
+    /// Puts a run back, which was taken out, when its send failed by a report about an earlier datagram (`reported`: one was found); and
+    /// once without, because the kernel queues a report before it lets a call fail for it, and another look may have taken it in between.
+    /// False: the error is its own.
+    pub fn put_back(&mut self, run: Run, reported: bool) -> bool {
+        let again = reported || !run.doubted;
+        if again {
+            self.push_front(Run { doubted: run.doubted || !reported, ..run });
+        }
+        again
+    }
+
     /// The path refused this run, which was taken out: its datagrams go one by one, in front of all others, and so does what follows
     /// to the same address.
     pub fn refuse(&mut self, slots: &SendSlots, run: Run) {
@@ -124,7 +137,7 @@ impl Run {
         let bytes = slots.outgoing(slot).len;
         // A datagram alone is not cut, so its segment length does not matter when it is too long to be followed.
         let segment = u16::try_from(bytes).unwrap_or(0);
-        Run { first: slot, last: slot, count: 1, segment, bytes, closed: bytes == 0 || bytes > SEGMENT_MAX }
+        Run { first: slot, last: slot, count: 1, segment, bytes, closed: bytes == 0 || bytes > SEGMENT_MAX, doubted: false }
     }
 
     fn takes(&self, length: u32) -> bool {
@@ -293,6 +306,17 @@ mod tests {
         bed.runs.push_front(run);
         bed.send(1, 10);
         assert_eq!(bed.shape(), [(1, vec![10]), (1, vec![10])]);
+    }
+
+    #[test]
+    fn an_error_without_a_report_is_taken_for_anothers_once() {
+        let mut bed = Bed::new();
+        bed.send(1, 10);
+        for (reported, goes_on) in [(true, true), (true, true), (false, true), (true, true), (false, false)] {
+            let run = bed.runs.pop_front().expect("it was put back");
+            assert_eq!(bed.runs.put_back(run, reported), goes_on);
+        }
+        assert!(bed.runs.front().is_none(), "its sender lets it go");
     }
 
     #[test]

@@ -320,7 +320,7 @@ impl Uring {
                     queued.refuse(slots, run);
                 }
                 // About an earlier one: this was not sent yet.
-                error if may_be_a_report(error) && reported(reports, lines, slots, run.first) => queued.push_front(run),
+                error if may_be_a_report(error) && queued.put_back(run, reported(reports, lines, slots, run.first)) => {}
                 _ => stats.send_errors += run.release(slots),
             }
         }
