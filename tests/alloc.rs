@@ -12,10 +12,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate::proto::base::{AgentId, CoreId, Counters, EndpointIndex, FrameRef, Time};
-use tollgate::proto::cas::{Signalling, Times};
+use tollgate::proto::base::{CoreId, Counters, EndpointIndex, FrameRef, Time};
+use tollgate::proto::cas::Times;
 use tollgate::proto::core::{Ask, Boot, Core, Envelope, Frames, Origin, Outside, Request, Turn};
-use tollgate::proto::endpoint::Law;
 use tollgate::proto::package::{PackageId, find_item};
 use tollgate::proto::plan::{AgentSettings, Limits, Plan, Settings, SpanPlan};
 use tollgate::proto::trunk::{CardOrder, EventText, Facility, FacilityKind, FacilityPlan, SimCard, SimulatedPlan, SpanIndex, Topology};
@@ -178,17 +177,7 @@ fn bench() -> Bench {
         seed: 5,
     });
     let plan = Plan {
-        spans: vec![
-            SpanPlan {
-                law: Law::Mu,
-                agent: AgentId(0),
-                signalling: Signalling::default(),
-                gateway: None,
-                superframe: false,
-                robbed: false
-            };
-            4
-        ],
+        spans: vec![SpanPlan::default(); 4],
         topology,
         domains: vec![b"tgw.example.net"[..].into()],
         listen: vec!["192.0.2.10:2427".parse().unwrap()],

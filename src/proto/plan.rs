@@ -121,8 +121,8 @@ impl Admission {
     }
 }
 
-/// How a span starts.
-#[derive(Clone, Copy, Debug)]
+/// How a span starts; by default one of clear channels with the mu law, of the first agent.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct SpanPlan {
     /// Line coding.
     pub law: Law,

@@ -1,8 +1,7 @@
 //! Layouts of cores, and the plan and settings a simulated gateway starts from.
 
-use crate::proto::base::{AgentId, CoreId};
-use crate::proto::cas::{self, Signalling};
-use crate::proto::endpoint::Law;
+use crate::proto::base::CoreId;
+use crate::proto::cas::{self};
 use crate::proto::plan::{AgentSettings, Limits, Plan, Settings, SpanPlan};
 use crate::proto::trunk::{FacilityPlan, Topology};
 
@@ -60,17 +59,7 @@ impl Layout {
 /// The plan of a gateway with these facilities: domain `tgw.example.net` and its address, 192.0.2.10 and 2001:db8::10, port 2427.
 pub fn plan(layout: Layout, facilities: &[FacilityPlan]) -> Plan {
     let topology = Topology::new(facilities).expect("facilities of a simulation");
-    let spans = vec![
-        SpanPlan {
-            law: Law::Mu,
-            agent: AgentId(0),
-            signalling: Signalling::default(),
-            gateway: None,
-            superframe: false,
-            robbed: false
-        };
-        topology.spans().len()
-    ];
+    let spans = vec![SpanPlan::default(); topology.spans().len()];
     Plan {
         spans,
         domains: vec![b"tgw.example.net"[..].into(), b"[192.0.2.10]"[..].into()],

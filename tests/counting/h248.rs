@@ -5,10 +5,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate::proto::base::{AgentId, CoreId, Counter, Counters, Rng, Time};
-use tollgate::proto::cas::{Signalling, Times};
+use tollgate::proto::base::{CoreId, Counter, Counters, Rng, Time};
+use tollgate::proto::cas::Times;
 use tollgate::proto::codec::h248::{Shape, binary};
-use tollgate::proto::endpoint::Law;
 use tollgate::proto::h248::{Boot, Gateway, State};
 use tollgate::proto::plan::{AgentSettings, GatewayPlan, Limits, MessageEncoding, Plan, Settings, SpanPlan};
 use tollgate::proto::trunk::{Facility, FacilityKind, FacilityPlan, SimCard, SimulatedPlan, SpanIndex, Topology};
@@ -61,14 +60,7 @@ fn bench(encoding: MessageEncoding) -> Box<Bench> {
         connections: 96,
     };
     let plan = Plan {
-        spans: vec![SpanPlan {
-            law: Law::Mu,
-            agent: AgentId(0),
-            signalling: Signalling::default(),
-            superframe: false,
-            robbed: false,
-            gateway: Some(0),
-        }],
+        spans: vec![SpanPlan { gateway: Some(0), ..SpanPlan::default() }],
         topology,
         domains: vec![b"tgw.example.net"[..].into()],
         listen: vec!["192.0.2.10:2427".parse().unwrap(), "192.0.2.10:2944".parse().unwrap()],

@@ -9,9 +9,9 @@ use std::time::Duration;
 use tollgate::proto::agent::controller::{Controller, Settings as ControllerSettings};
 use tollgate::proto::agent::{Ended, Failure, Observer, Phase, Started};
 use tollgate::proto::aggregate::Pattern;
-use tollgate::proto::base::{AgentId, CoreId, Counter, Counters, Rng, Time};
-use tollgate::proto::cas::{self, Signalling};
-use tollgate::proto::endpoint::{Law, RestartMethod, Service};
+use tollgate::proto::base::{CoreId, Counter, Counters, Rng, Time};
+use tollgate::proto::cas::{self};
+use tollgate::proto::endpoint::{RestartMethod, Service};
 use tollgate::proto::h248::{Boot, Gateway};
 use tollgate::proto::mgcp::Restart;
 use tollgate::proto::overload::telling::Load;
@@ -85,14 +85,7 @@ fn plan(gateways: usize) -> Plan {
     let t1 = |unit| FacilityPlan { kind: FacilityKind::T1, unit, common_channel: false };
     let count = SPANS * gateways as u16;
     let topology = Topology::new(&(1..=u32::from(count)).map(t1).collect::<Vec<_>>()).unwrap();
-    let span = |n: u16| SpanPlan {
-        law: Law::Mu,
-        agent: AgentId(0),
-        signalling: Signalling::default(),
-        gateway: Some((n / SPANS) as u8),
-        superframe: false,
-        robbed: false,
-    };
+    let span = |n: u16| SpanPlan { gateway: Some((n / SPANS) as u8), ..SpanPlan::default() };
     let own = |n: usize| GatewayPlan {
         name: format!("gw{n}"),
         message_id: format!("[192.0.2.{}]:2944", 100 + n),

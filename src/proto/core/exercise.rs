@@ -4,11 +4,10 @@
 //! core without IO. [`datagrams`] feeds it whatever comes, and says what became of it.
 
 use super::{Administration, Answer, Ask, Boot, Core, Envelope, Frames, Origin, Outside, Request, Turn};
-use crate::proto::base::{AgentId, CoreId, Counter, Counters, EndpointIndex, FrameRef, Time};
+use crate::proto::base::{CoreId, Counter, Counters, EndpointIndex, FrameRef, Time};
 use crate::proto::cac::asker::{FromLink, ToLink};
-use crate::proto::cas::{self, Signalling};
+use crate::proto::cas::{self};
 use crate::proto::codec::peek::{self, Peek};
-use crate::proto::endpoint::Law;
 use crate::proto::plan::{AgentSettings, Limits, Plan, Settings, SpanPlan};
 use crate::proto::restart::BlockHow;
 use crate::proto::trunk::{
@@ -31,17 +30,7 @@ const FRAME: usize = 4096;
 pub fn plan(facilities: &[FacilityPlan], connections: u32, history_entries: u32, response_bytes: u64) -> Option<Plan> {
     let topology = Topology::new(facilities).ok()?;
     Some(Plan {
-        spans: vec![
-            SpanPlan {
-                law: Law::Mu,
-                agent: AgentId(0),
-                signalling: Signalling::default(),
-                gateway: None,
-                superframe: false,
-                robbed: false
-            };
-            topology.spans().len()
-        ],
+        spans: vec![SpanPlan::default(); topology.spans().len()],
         domains: vec![DOMAIN.as_bytes().into()],
         listen: vec![SocketAddr::from(([192, 0, 2, 10], 2427))],
         cores: 1,

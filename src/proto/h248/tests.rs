@@ -16,10 +16,10 @@ mod signals;
 mod slow;
 
 use super::{Boot, Gateway, State};
-use crate::proto::base::{AgentId, CoreId, Counters, Rng, Time};
-use crate::proto::cas::{self, Signalling};
+use crate::proto::base::{CoreId, Counters, Rng, Time};
+use crate::proto::cas::{self};
 use crate::proto::codec::h248::{Shape, binary as binary_codec};
-use crate::proto::endpoint::{Law, Service};
+use crate::proto::endpoint::Service;
 use crate::proto::package::ChannelKind;
 use crate::proto::plan::{AgentSettings, GatewayPlan, Limits, MessageEncoding, Plan, Settings, SpanPlan};
 use crate::proto::trunk::{CardOrder, Facility, FacilityKind, FacilityPlan, SimCard, SimulatedPlan, SpanIndex, Srtp, Topology};
@@ -39,14 +39,7 @@ pub(super) fn controller(number: u8) -> SocketAddr {
 pub(super) fn plan(controllers: u8) -> Plan {
     let t1 = |unit| FacilityPlan { kind: FacilityKind::T1, unit, common_channel: false };
     let topology = Topology::new(&[1, 2, 3, 4].map(t1)).unwrap();
-    let span = |gateway| SpanPlan {
-        law: Law::Mu,
-        agent: AgentId(0),
-        signalling: Signalling::default(),
-        gateway,
-        superframe: false,
-        robbed: false,
-    };
+    let span = |gateway| SpanPlan { gateway, ..SpanPlan::default() };
     let own = GatewayPlan {
         name: "gw".into(),
         message_id: "[192.0.2.10]:2944".into(),
