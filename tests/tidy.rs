@@ -25,7 +25,10 @@ const EDGES: &[(&str, &[&str])] = &[
     ("restart", &["aggregate", "endpoint", "trunk", "base"]),
     ("plan", &["cac", "cas", "aggregate", "endpoint", "overload", "transaction", "package", "codec", "trunk", "base"]),
     ("mgcp", &["cac", "plan", "aggregate", "endpoint", "package", "codec", "trunk", "timer", "base"]),
-    ("h248", &["mgcp", "plan", "transaction", "overload", "aggregate", "endpoint", "cas", "package", "codec", "trunk", "timer", "base"]),
+    (
+        "h248",
+        &["mgcp", "plan", "cac", "transaction", "overload", "aggregate", "endpoint", "cas", "package", "codec", "trunk", "timer", "base"],
+    ),
     ("agent", &["transaction", "codec", "overload", "base"]),
 ];
 

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use super::check::unfit;
 use super::file::{Findings, Raw};
-use super::types::{Bearer, CacMode, Card, Encoding, Signalling, Srtp, TransportKind};
+use super::types::{Bearer, Card, Encoding, Signalling, Srtp, TransportKind};
 use super::value::Auto;
 
 /// The shortest messages of a gateway that speaks binary, in octets.
@@ -81,14 +81,6 @@ pub(super) fn check(raw: &Raw, findings: &mut Findings<'_>) {
     if overload.refuse <= overload.enter {
         let problem = "must be above overload.enter with [[h248]]: controllers are told before calls are refused";
         findings.cross("overload.refuse", &["overload.enter"], &overload.refuse, problem);
-    }
-    if raw.cac.mode != CacMode::Off && !raw.scopes.is_empty() {
-        findings.cross(
-            "cac.mode",
-            &[],
-            &raw.cac.mode,
-            "must be \"off\" with [[h248]] and [[scope]]: admission does not count calls of H.248",
-        );
     }
     if raw.h248.iter().any(|(_, entry)| entry.spread) {
         let problem = "must be \"off\" with spread in [[h248]]: keys do not go from core to core";

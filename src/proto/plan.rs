@@ -115,9 +115,14 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// Whether calls are admitted in this scope when nobody says in time whether they may.
-    pub fn is_open(&self, scope: cac::ScopeId) -> bool {
-        self.cluster && self.open.get(usize::from(scope.0)).copied().unwrap_or(false)
+    /// Whether a call of this charge is admitted when nobody says in time whether it may.
+    pub fn is_open_to(&self, charge: &cac::Charge) -> bool {
+        self.cluster && charge.scopes().all(|scope| self.open.get(usize::from(scope.0)).copied().unwrap_or(false))
+    }
+
+    /// The trunk group of an endpoint; [`cac::ScopeId::NONE`] where there is none.
+    pub fn group(&self, endpoint: EndpointIndex) -> cac::ScopeId {
+        self.groups.get(endpoint.0 as usize).copied().unwrap_or(cac::ScopeId::NONE)
     }
 }
 

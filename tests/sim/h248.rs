@@ -4,8 +4,9 @@ use super::{MS, S};
 use std::net::SocketAddr;
 use std::time::Duration;
 use tollgate::proto::base::{AgentId, CoreId, Counter, EndpointIndex};
-use tollgate::proto::core::Administration;
-use tollgate::proto::plan::{GatewayPlan, MessageEncoding};
+use tollgate::proto::cac::{Amount, Kind, Limits, Scope, ScopeId, Tree};
+use tollgate::proto::core::{Administration, Answer, Ask};
+use tollgate::proto::plan::{Admission, GatewayPlan, MessageEncoding, Plan, Settings};
 use tollgate::proto::restart::BlockHow;
 use tollgate::proto::trunk::{CardOrder, Defect, Facility};
 use tollgate::sim::{Faults, Layout, Setup, World};
@@ -25,6 +26,10 @@ fn world(layout: Layout, seed: u64) -> World {
 
 /// The same with these spans for the two gateways; `spread`: the channels of the first lie on the cores that the numbers of the spans say.
 pub(super) fn world_of(layout: Layout, seed: u64, spans: &[(usize, u8)], spread: bool) -> World {
+    world_with(layout, seed, spans, spread, |_, _| {})
+}
+
+fn world_with(layout: Layout, seed: u64, spans: &[(usize, u8)], spread: bool, change: impl Fn(&mut Plan, &mut Settings)) -> World {
     World::new(Setup::new(layout, seed), |plan, settings| {
         let owners = plan.owners.clone();
         for (place, core) in [owners[0], owners[owners.len() - 1]].into_iter().enumerate() {
@@ -49,6 +54,7 @@ pub(super) fn world_of(layout: Layout, seed: u64, spans: &[(usize, u8)], spread:
             plan.spans[unit - 1].agent = AgentId(0);
         }
         settings.timers.max_waiting_delay = Some(MS);
+        change(plan, settings);
     })
 }
 
@@ -144,6 +150,50 @@ fn calls_are_set_up_and_taken_down_in_every_layout() {
         assert_eq!(world.ask("DLCX", "ds/ds1-2/1", &[]).code, Some(250));
         world.run_for(2 * S);
         world.check_quiet();
+    }
+}
+
+/// I3: calls of both protocols and of all gateways count in one pool, wherever they are, and its places go from one to the other.
+#[test]
+fn calls_of_both_protocols_count_together() {
+    for layout in Layout::ALL {
+        let mut world = world_with(layout, 4, &[(6, 1), (7, 0), (8, 0)], false, |plan, settings| {
+            let scopes = vec![Scope::new(Kind::Pool, "carrier"), Scope::new(Kind::TrunkGroup, "all").under(ScopeId(0))];
+            let groups = vec![ScopeId(1); plan.topology.len() as usize];
+            let tree = Tree::new(scopes).expect("a tree");
+            plan.admission = Some(Admission { tree, groups, decide_within: 250 * MS, cluster: false, open: vec![] });
+            settings.admission = vec![Limits::of_calls(3), Limits::NONE];
+        });
+        let (mut first, mut second) = (Controller::of(&mut world, 0), Controller::of(&mut world, 1));
+        let used = |world: &mut World| {
+            let owners = world.plan.owners.clone();
+            let of = |owner: &CoreId| match world.ask_core(*owner, Ask::Admission) {
+                Answer::Admission(view) => (view.used[0].get(Amount::Calls), view.denials.len()),
+                other => panic!("{other:?}"),
+            };
+            owners.iter().map(of).fold((0, 0), |(calls, denials), (more, others)| (calls + more, denials + others))
+        };
+        let crcx = |world: &mut World, channel: u32| world.ask("CRCX", &format!("ds/ds1-2/{channel}"), &["C: A1", "M: recvonly"]).code;
+        first.call(&mut world, "ds/ds1_7/1");
+        second.call(&mut world, "ds/ds1_6/1");
+        assert_eq!(crcx(&mut world, 1), Some(200), "{layout:?}");
+        assert_eq!(crcx(&mut world, 2), Some(403), "{layout:?}");
+        for (controller, name) in [(&mut first, "ds/ds1_8/1"), (&mut second, "ds/ds1_6/2")] {
+            let reply = controller.ask(&mut world, &format!("C=${{A={name}}}"));
+            assert!(reply.contains("ER=510{\"admission: limit reached\"}"), "{layout:?}: {reply}");
+        }
+        assert_eq!(used(&mut world), (3, 3), "{layout:?}");
+        first.ask(&mut world, "C=*{W-S=*}");
+        assert_eq!(crcx(&mut world, 2), Some(200), "{layout:?}");
+        assert_eq!(world.ask("DLCX", "*", &[]).code, Some(250));
+        first.call(&mut world, "ds/ds1_8/1");
+        first.call(&mut world, "ds/ds1_7/1");
+        assert!(first.ask(&mut world, "C=${A=ds/ds1_7/2}").contains("ER=510{"), "{layout:?}");
+        // A span that ends leaves its context to the controller: the places are free when that has subtracted.
+        first.ask(&mut world, "C=*{W-S=*}");
+        second.ask(&mut world, "C=*{W-S=*}");
+        world.run_for(S);
+        assert_eq!(used(&mut world).0, 0, "{layout:?}");
     }
 }
 

@@ -9,6 +9,7 @@
 //! - [`message`], [`node`] and [`central`]: what a gateway (SC) and the central node (CS) say to each other, and their machines;
 //! - [`wire`]: the same in octets;
 //! - [`asker`]: a core's end of the way to the node;
+//! - [`desk`]: what a core keeps of its calls: what each is charged, and the places there are for more;
 //! - [`lease`]: who of a pair of central nodes leads;
 //! - [`share`]: how several cores of one gateway use one limit without asking each other for every call;
 //! - [`quota`]: how several gateways do.
@@ -19,6 +20,7 @@ pub mod asker;
 pub mod authority;
 pub mod central;
 pub mod charge;
+pub mod desk;
 pub mod floor;
 pub mod lease;
 pub mod ledger;

@@ -10,13 +10,12 @@ use crate::proto::cac::asker::{Asker, FromLink, ToLink};
 use crate::proto::cac::share::{Bank, Ticket, ToBank, ToHolder};
 use crate::proto::cac::{Amount, Amounts, Cause, Charge, Denial, ScopeId};
 use crate::proto::endpoint::ConnectionSlot;
+use crate::proto::h248;
 use crate::proto::mgcp::create::Half;
 use crate::proto::mgcp::{self, Created, Outcome, Refused};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// In a cluster: how much later than in its time the node may decide, before the core takes it for dead.
-const NODE_LATE: Duration = Duration::from_millis(50);
 /// How often the bank hears of what is in use, when it changes.
 const TELL_EVERY: Duration = Duration::from_millis(250);
 /// Refusals remembered for operators, per core.
@@ -106,24 +105,17 @@ fn job_of(ticket: Ticket) -> JobId {
 }
 
 impl Core {
-    /// How long a claim is waited for. In a cluster the node decides within its time, and the core only when the node stands still; as long
-    /// as it does no other call waits.
+    /// How long a claim is waited for; see [`Desk::patience`](crate::proto::cac::desk::Desk::patience).
     pub(super) fn decide_within(&self) -> Duration {
-        let Some(admission) = &self.plan.admission else { return Duration::ZERO };
-        match self.calls.desk.as_ref().and_then(|desk| desk.asker.as_ref()) {
-            Some(asker) if asker.is_silent() => Duration::ZERO,
-            Some(_) => admission.decide_within + NODE_LATE,
-            None => admission.decide_within,
-        }
+        let (Some(admission), Some(desk)) = (&self.plan.admission, &self.calls.desk) else { return Duration::ZERO };
+        desk.patience(admission.decide_within)
     }
 
     /// Claims for a command that waits as `job`, which changes the connection in `slot` when there is one.
     pub(super) fn claim(&mut self, now: Time, job: JobId, charge: &Charge, has: &Charge, slot: Option<ConnectionSlot>) {
         self.counters.add(Counter::AdmissionClaims);
-        let Some(desk) = &mut self.calls.desk else { return };
-        match &mut desk.asker {
-            Some(asker) => asker.ask(now, ticket(job), charge, has, slot),
-            None => desk.holder.claim(ticket(job), charge, has),
+        if let Some(desk) = &mut self.calls.desk {
+            desk.claim(now, ticket(job), charge, has, slot);
         }
     }
 
@@ -193,6 +185,13 @@ impl Core {
     }
 
     fn claim_answered<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, ticket: Ticket, result: Result<(), Denial>) {
+        if let Some(index) = h248::claimant(ticket) {
+            let answered = self.gateway_claim_answered(turn, (index, ticket), result);
+            if let (Some((endpoint, call, charge)), Err(denial)) = (answered, result) {
+                self.note_denial(DenialView { at: turn.now, endpoint, call, charge, denial });
+            }
+            return;
+        }
         let id = job_of(ticket);
         // A command that was aborted or answered meanwhile has left the table; its places are spare.
         if let Some(Job { wait: Wait::Claim(charge, resume), .. }) = self.jobs.get(id).copied() {
@@ -232,29 +231,31 @@ impl Core {
     fn deny<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, id: JobId, charge: Charge, denial: Denial) {
         let Some(job) = self.jobs.get(id).copied() else { return };
         self.counters.add(Counter::AdmissionRefused);
-        if let Some(denied) = self.admissions.denied.get_mut(usize::from(denial.scope.0)) {
-            denied[denial.cause as usize] += 1;
-        }
         let call = self.parsed(turn, job.received.message, |_, _, command| Ok(command.call()?.unwrap_or(HexId::NONE)));
+        let call = call.unwrap_or(HexId::NONE);
+        self.note_denial(DenialView { at: turn.now, endpoint: job.endpoint, call, charge, denial });
+        self.refuse_claim(turn, id, denial.cause);
+    }
+
+    /// Remembers a refusal for operators.
+    fn note_denial(&mut self, view: DenialView) {
+        if let Some(denied) = self.admissions.denied.get_mut(usize::from(view.denial.scope.0)) {
+            denied[view.denial.cause as usize] += 1;
+        }
         if self.admissions.denials.len() >= DENIALS_MAX {
             self.admissions.denials.pop_front();
         }
-        let view = DenialView { at: turn.now, endpoint: job.endpoint, call: call.unwrap_or(HexId::NONE), charge, denial };
         self.admissions.denials.push_back(view);
-        self.refuse_claim(turn, id, denial.cause);
     }
 
     /// No answer came in time: a core, or in a cluster the node, stands still. Where the rule of being alone is to admit that is done.
     pub(super) fn claim_overdue<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, id: JobId) {
         self.counters.add(Counter::AdmissionOverdue);
-        if let Some(asker) = self.asker() {
-            asker.overdue();
-        }
-        let resume = match (self.jobs.get(id).map(|job| job.wait), &self.plan.admission) {
-            (Some(Wait::Claim(charge, resume)), Some(admission)) if charge.scopes().all(|scope| admission.is_open(scope)) => Some(resume),
-            _ => None,
+        let (resume, open) = match (self.jobs.get(id).map(|job| job.wait), &self.plan.admission) {
+            (Some(Wait::Claim(charge, resume)), Some(admission)) => (Some(resume), admission.is_open_to(&charge)),
+            _ => (None, false),
         };
-        let resume = resume.filter(|_| self.asker().is_some_and(|asker| asker.go_alone(ticket(id))));
+        let resume = resume.filter(|_| self.calls.desk.as_mut().is_some_and(|desk| desk.overdue(ticket(id), open)));
         let Some(resume) = resume else { return self.refuse_claim(turn, id, Cause::Unreachable) };
         self.resume(turn, id, resume);
         if let Some(asker) = self.asker() {

@@ -267,8 +267,7 @@ impl Core {
     /// An operator clears an endpoint: what it does ends, and it is as after a restart. How many connections it had; the agent is
     /// told of each, because nothing else tells it (RFC 3435 2.3.8).
     pub(super) fn free<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, endpoint: EndpointIndex) -> u32 {
-        if let Some(gateway) = self.gateways.iter_mut().find(|gateway| gateway.has(endpoint)) {
-            let freed = gateway.free(turn.now, endpoint);
+        if let Some(freed) = self.with_gateway(|gateway| gateway.has(endpoint), |gateway, _| gateway.free(turn.now, endpoint)) {
             self.counters.add_many(Counter::ConnectionsFreed, u64::from(freed));
             self.note_gateways();
             return freed;

@@ -7,8 +7,10 @@ use super::envelope::{Envelope, Message, SINGLE};
 use super::outside::{Frames, Handled, Origin, Outside, Turn, Work};
 use super::{Core, parts};
 use crate::proto::base::{Counter, Counters, EndpointIndex, EndpointRange, FrameRef, Time};
+use crate::proto::cac::Denial;
+use crate::proto::cac::share::Ticket;
 use crate::proto::endpoint::Service;
-use crate::proto::h248::Gateway;
+use crate::proto::h248::{Answered, Gateway};
 use crate::proto::mgcp::{Calls, Restart};
 use crate::proto::overload::telling::Load;
 use crate::proto::trunk::{Card, CardOrder};
@@ -48,14 +50,51 @@ impl Core {
 
     /// A datagram of one of this core's gateways.
     pub(super) fn run_gateway<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, gateway: u8, origin: Origin, bytes: &[u8]) {
-        let Core { gateways, counters, detector, .. } = self;
-        let Some(gateway) = gateways.iter_mut().find(|known| known.index() == gateway) else {
+        let load = Load { overloaded: self.detector.refuse_new(), sojourn: self.detector.sojourn() };
+        let done = self.with_gateway(
+            |known| known.index() == gateway,
+            |gateway, counters| {
+                gateway.set_load(load);
+                gateway.handle_datagram(turn.now, origin.from, bytes, &mut way_out(turn, counters, origin.local));
+            },
+        );
+        if done.is_none() {
             return self.counters.add(Counter::EnvelopeStray);
-        };
-        gateway.set_load(Load { overloaded: detector.refuse_new(), sojourn: detector.sojourn() });
-        gateway.handle_datagram(turn.now, origin.from, bytes, &mut way_out(turn, counters, origin.local));
+        }
         self.note_gateways();
         self.send_to_parts(turn);
+    }
+
+    /// A gateway of this core at work: while it is, it has the core's desk of admission. Whatever adds or ends terminations comes through
+    /// here.
+    pub(super) fn with_gateway<R>(
+        &mut self,
+        which: impl FnMut(&&mut Gateway) -> bool,
+        work: impl FnOnce(&mut Gateway, &Counters) -> R,
+    ) -> Option<R> {
+        let Core { gateways, calls, counters, .. } = self;
+        let gateway = gateways.iter_mut().find(which)?;
+        gateway.calls.desk = calls.desk.take();
+        let done = work(gateway, counters);
+        calls.desk = gateway.calls.desk.take();
+        Some(done)
+    }
+
+    /// The bank or the node has answered a claim of a gateway here: whose it was, if its command waits still.
+    pub(super) fn gateway_claim_answered<F: Frames, O: Outside>(
+        &mut self,
+        turn: &mut Turn<'_, F, O>,
+        (index, ticket): (u8, Ticket),
+        result: Result<(), Denial>,
+    ) -> Option<Answered> {
+        let local = self.plan.gateways.get(usize::from(index)).map_or(0, |own| own.local());
+        let answered = self.with_gateway(
+            |known| known.index() == index,
+            |gateway, counters| gateway.claim_answered(turn.now, ticket, result, &mut way_out(turn, counters, local)),
+        )?;
+        self.note_gateways();
+        self.send_to_parts(turn);
+        answered
     }
 
     /// A stream that was open has ended: whose gateway it was hears of it.
@@ -72,9 +111,7 @@ impl Core {
     }
 
     pub(super) fn note_ended_stream(&mut self, now: Time, gateway: u8, peer: SocketAddr) {
-        if let Some(gateway) = self.gateways.iter_mut().find(|known| known.index() == gateway) {
-            gateway.stream_ended(now, peer);
-        }
+        self.with_gateway(|known| known.index() == gateway, |gateway, _| gateway.stream_ended(now, peer));
     }
 
     /// Everything that is due of this core's gateways.
@@ -84,11 +121,16 @@ impl Core {
         }
         self.look_at_parts(turn);
         for place in 0..self.gateways.len() {
-            let Core { gateways, counters, plan, detector, .. } = self;
-            let Some(gateway) = gateways.get_mut(place) else { continue };
-            gateway.set_load(Load { overloaded: detector.refuse_new(), sojourn: detector.sojourn() });
-            let local = plan.gateways.get(usize::from(gateway.index())).map_or(0, |own| own.local());
-            gateway.handle_time(turn.now, &mut way_out(turn, counters, local));
+            let load = Load { overloaded: self.detector.refuse_new(), sojourn: self.detector.sojourn() };
+            let Some(index) = self.gateways.get(place).map(Gateway::index) else { continue };
+            let local = self.plan.gateways.get(usize::from(index)).map_or(0, |own| own.local());
+            self.with_gateway(
+                |known| known.index() == index,
+                |gateway, counters| {
+                    gateway.set_load(load);
+                    gateway.handle_time(turn.now, &mut way_out(turn, counters, local));
+                },
+            );
             while let Some((facility, defect, present, at_once)) = self.gateways.get_mut(place).and_then(Gateway::take_defect) {
                 self.reports.note_defect(facility, defect, present, at_once);
             }
@@ -122,8 +164,9 @@ impl Core {
     /// From the lead core: the service state of endpoints, as far as they are terminations of gateways here.
     pub(super) fn apply_gateway_service(&mut self, now: Time, range: EndpointRange, service: Service) {
         for place in 0..self.gateways.len() {
-            let Some(gateway) = self.gateways.get_mut(place) else { continue };
-            let lost = gateway.apply_service(now, range, service);
+            let Some(index) = self.gateways.get(place).map(Gateway::index) else { continue };
+            let lost = self.with_gateway(|known| known.index() == index, |gateway, _| gateway.apply_service(now, range, service));
+            let lost = lost.unwrap_or(0);
             self.counters.add_many(Counter::ConnectionsLost, u64::from(lost));
         }
         if self.gateways.is_empty() {
@@ -138,9 +181,7 @@ impl Core {
 
     /// From the lead core: what a RestartInProgress would tell an agent.
     pub(super) fn announce_to_controller<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, gateway: u8, restart: &Restart) {
-        if let Some(gateway) = self.gateways.iter_mut().find(|known| known.index() == gateway) {
-            gateway.announce(turn.now, restart);
-        }
+        self.with_gateway(|known| known.index() == gateway, |gateway, _| gateway.announce(turn.now, restart));
         // At once: the process may be about to end.
         self.handle_gateways(turn);
     }

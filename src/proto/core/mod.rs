@@ -196,8 +196,9 @@ impl Core {
         let scopes = plan.admission.as_ref().map_or(0, |admission| admission.tree.len());
         let bank = (scopes > 0 && plan.lead() == core).then(|| Bank::new(&settings.admission, plan.owners.len()));
         let mut calls = Calls::new(now, endpoints, card, plan.clone(), settings.clone(), counters.clone());
-        if let Some(desk) = calls.desk.as_mut().filter(|_| in_cluster) {
-            desk.asker = Some(Asker::new(core.0, limits.connections, scopes, limits.jobs));
+        if let Some(desk) = &mut calls.desk {
+            gateways.iter_mut().for_each(|gateway: &mut Gateway| gateway.set_first_slot(desk.grow(gateway.slots())));
+            desk.asker = in_cluster.then(|| Asker::new(core.0, desk.slots(), scopes, limits.jobs));
         }
         Core {
             id: core,

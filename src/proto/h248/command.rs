@@ -4,26 +4,26 @@
 use super::description;
 use super::error::*;
 use super::event::Wanted;
-use super::media::{self, Before, ChosenLocal, ChosenRemote, MediaPlan, Side};
+use super::media::{self, Before, ChosenRemote, MediaPlan, Side};
+use super::modify::fill;
 use super::name::{self, Room};
-use super::parked::{self, Shown, Undo, Waiting};
+use super::parked::{self, Shown, Undo, Until, Waiting};
 use super::table::{NULL, Row, Termination};
 use super::transaction::Scope;
 use super::{Gateway, TERMINATIONS_PER_CONTEXT};
 use crate::proto::base::{Counter, EndpointIndex, HexId, Time};
+use crate::proto::cac::Charge;
 use crate::proto::codec::h248::{Audit, Command, Descriptor, Media, NAME_MAX, ServiceState, TerminationId, Token, Verb, Writer};
-use crate::proto::codec::sdp::crypto;
-use crate::proto::endpoint::{Connection, ConnectionSlot, LocalMedia, NO_CONNECTION, Remote};
+use crate::proto::endpoint::{Connection, ConnectionSlot, LocalMedia, NO_CONNECTION};
 use crate::proto::mgcp::create::{Half, media as ordered};
-use crate::proto::mgcp::{Refused, secure};
 use crate::proto::trunk::{Answer, MediaAddress, MediaReport};
 
 /// The descriptors of a command that is not an audit.
 #[derive(Default)]
-struct Given<'a> {
+pub(super) struct Given<'a> {
     media: Option<Media<'a>>,
-    audit: Option<Audit>,
-    wanted: Wanted<'a>,
+    pub audit: Option<Audit>,
+    pub wanted: Wanted<'a>,
 }
 
 impl<'a> Given<'a> {
@@ -56,7 +56,7 @@ impl Gateway {
         scope: Scope,
         (target, waits): (Option<Termination>, bool),
         w: &mut Writer<'_>,
-    ) -> Result<Option<Waiting>, Failure> {
+    ) -> Result<Option<Until>, Failure> {
         if matches!(command.verb, Verb::Add | Verb::Modify | Verb::Move) && target.is_some_and(|target| self.stands_still(target)) {
             return Err(CORE_SILENT);
         }
@@ -86,11 +86,12 @@ impl Gateway {
         scope: Scope,
         (target, waits): (Option<Termination>, bool),
         w: &mut Writer<'_>,
-    ) -> Result<Option<Waiting>, Failure> {
+    ) -> Result<Option<Until>, Failure> {
         let given = Given::read(command, target)?;
         if self.tables.context(scope.id).is_none_or(|context| context.members().len() >= TERMINATIONS_PER_CONTEXT) {
             return Err(CONTEXT_FULL);
         }
+        let (named, chosen_before) = (target, self.last_chosen);
         let target = match target {
             None if name::chooses_ephemeral(&command.termination) => return self.add_ephemeral(now, command, scope, &given, w),
             None => self.idle(command.termination.text()).ok_or(NOTHING_FREE)?,
@@ -102,9 +103,19 @@ impl Gateway {
         }
         let plan = self.plan_media(target, given.media.as_ref())?;
         self.check_wanted(target, &given.wanted, 0)?;
+        let charge = match self.take_physical(now, scope, endpoint) {
+            Ok(charge) => charge,
+            Err(charge) => {
+                // The same one is to be chosen when there is room for it.
+                self.last_chosen = chosen_before;
+                return self.claim(now, (charge, Charge::EMPTY), (named, waits));
+            }
+        };
         if !self.tables.join(now, scope.id, target) {
+            self.drop_places(&charge);
             return Err(CONTEXT_FULL);
         }
+        self.keep_places(target, charge);
         self.rejoin(now, scope.id);
         if !self.is_joined(endpoint) {
             self.remove(now, target);
@@ -173,7 +184,7 @@ impl Gateway {
         scope: Scope,
         given: &Given<'_>,
         w: &mut Writer<'_>,
-    ) -> Result<Option<Waiting>, Failure> {
+    ) -> Result<Option<Until>, Failure> {
         let endpoint = self.carrier(scope.id).ok_or(NO_RESOURCES)?;
         if self.calls.card.stands_still(endpoint) {
             return Err(CORE_SILENT);
@@ -190,16 +201,17 @@ impl Gateway {
         let plan = self.plan_media_for(Termination::Ephemeral(0), &row, Some(&connection), given.media.as_ref())?;
         self.check_wanted(Termination::Ephemeral(NO_CONNECTION), &given.wanted, plan.remote_length())?;
         fill(&mut connection, &plan);
-        if let Side::Chosen(ChosenRemote { text, line, .. }) = plan.remote {
-            connection.remote_text = self.calls.endpoints.blobs.store(text).ok_or(NO_RESOURCES)?.keep_secret(line.is_some());
-        }
-        let mut text = connection.remote_text;
-        let Some(slot) = self.calls.endpoints.connect(connection).or_else(|| self.calls.endpoints.connections.insert(connection)) else {
-            self.calls.endpoints.blobs.free(&mut text);
+        let charge = match self.take_ephemeral(now, scope, &connection) {
+            Ok(charge) => charge,
+            Err(charge) => return self.claim(now, (charge, Charge::EMPTY), (None, true)),
+        };
+        let Some(slot) = self.insert(&mut connection, &plan) else {
+            self.drop_places(&charge);
             return Err(NO_RESOURCES);
         };
         self.tables.make_ephemeral(slot);
         let termination = Termination::Ephemeral(slot);
+        self.keep_places(termination, charge);
         if let Some(row) = self.tables.row_mut(termination) {
             row.carrier = endpoint;
         }
@@ -223,7 +235,7 @@ impl Gateway {
                 let number = self.tables.row(termination).map_or(0, |row| row.number);
                 let media = parked::Media::Of(slot);
                 let (verb, optional, audit) = (command.verb, command.optional, given.audit);
-                Ok(Some(Waiting { media, number, verb, optional, undo: Undo::Add, shown, audit, more: None }))
+                Ok(Some(Until::Done(Waiting { media, number, verb, optional, undo: Undo::Add, shown, audit, more: None })))
             }
             Answer::Refused(_) => {
                 self.counters.add(Counter::CardRefused);
@@ -239,7 +251,7 @@ impl Gateway {
         command: &Command<'_>,
         (target, waits): (Termination, bool),
         w: &mut Writer<'_>,
-    ) -> Result<Option<Waiting>, Failure> {
+    ) -> Result<Option<Until>, Failure> {
         let given = Given::read(command, Some(target))?;
         let plan = self.plan_media(target, given.media.as_ref())?;
         self.check_wanted(target, &given.wanted, plan.remote_length())?;
@@ -258,107 +270,6 @@ impl Gateway {
         Ok(None)
     }
 
-    fn modify_media(
-        &mut self,
-        now: Time,
-        command: &Command<'_>,
-        (slot, waits): (ConnectionSlot, bool),
-        (plan, given): (&MediaPlan<'_>, &Given<'_>),
-        w: &mut Writer<'_>,
-    ) -> Result<Option<Waiting>, Failure> {
-        let termination = Termination::Ephemeral(slot);
-        let before = *self.calls.endpoints.connections.get(slot).ok_or(TERMINATION_UNKNOWN)?;
-        let row = *self.tables.row(termination).ok_or(TERMINATION_UNKNOWN)?;
-        if before.pending {
-            return Err(NOT_READY);
-        }
-        let mut after = before;
-        fill(&mut after, plan);
-        match plan.remote {
-            Side::Chosen(ChosenRemote { text, line, .. }) => {
-                after.remote_text = self.calls.endpoints.blobs.store(text).ok_or(NO_RESOURCES)?.keep_secret(line.is_some());
-            }
-            Side::Freed => after.remote_text = Default::default(),
-            Side::Absent => {}
-        }
-        let rekeyed = match self.prepare_keys(slot, plan) {
-            Ok(rekeyed) => rekeyed,
-            Err(_) => {
-                if after.remote_text != before.remote_text {
-                    self.calls.endpoints.blobs.free(&mut after.remote_text);
-                }
-                return Err(NO_RESOURCES);
-            }
-        };
-        if rekeyed || after.local != before.local {
-            after.local.version = before.local.version.wrapping_add(1);
-        }
-        let Some(place) = self.calls.endpoints.connections.get_mut(slot) else { return Err(TERMINATION_UNKNOWN) };
-        *place = after;
-        let shown = self.apply_row(termination, plan);
-        match self.calls.card.modify(now, row.carrier, slot, &ordered(&after, Half::Whole)) {
-            Answer::Later if waits => {
-                let undo = Undo::Modify(before, row);
-                let media = parked::Media::Of(slot);
-                let (verb, optional, audit) = (command.verb, command.optional, given.audit);
-                Ok(Some(Waiting { media, number: row.number, verb, optional, undo, shown, audit, more: None }))
-            }
-            Answer::Refused(_) => {
-                self.counters.add(Counter::CardRefused);
-                self.restore(slot, before, row);
-                Err(NO_RESOURCES)
-            }
-            // One of many is not waited for: where it receives stays the same.
-            Answer::Now(_) | Answer::Later => {
-                self.forget_text(slot, &before);
-                self.commit_keys(slot);
-                self.ask(now, termination, &given.wanted);
-                self.write_done(now, w, command.verb, termination, shown, given.audit);
-                Ok(None)
-            }
-        }
-    }
-
-    /// The remote description that a modification replaced is not needed any more.
-    pub(super) fn forget_text(&mut self, slot: ConnectionSlot, before: &Connection) {
-        let mut old = before.remote_text;
-        if self.calls.endpoints.connections.get(slot).is_some_and(|connection| connection.remote_text != old) {
-            self.calls.endpoints.blobs.free(&mut old);
-        }
-    }
-
-    /// What a modification changed is as before.
-    pub(super) fn restore(&mut self, slot: ConnectionSlot, before: Connection, row: Row) {
-        self.calls.endpoints.secrets.forget_next(slot);
-        let Some(connection) = self.calls.endpoints.connections.get_mut(slot) else { return };
-        let mut text = connection.remote_text;
-        let (endpoint, call) = (connection.endpoint, connection.call);
-        *connection = Connection { endpoint, call, ..before };
-        if text != before.remote_text {
-            self.calls.endpoints.blobs.free(&mut text);
-        }
-        if let Some(place) = self.tables.row_mut(Termination::Ephemeral(slot)) {
-            *place = Row { context: place.context, since: place.since, watch: place.watch, ..row };
-        }
-    }
-
-    /// Puts down the keys that a command has chosen; whether the description of Local changes by them.
-    fn prepare_keys(&mut self, slot: ConnectionSlot, plan: &MediaPlan<'_>) -> Result<bool, Refused> {
-        let line = match plan.remote {
-            Side::Chosen(ChosenRemote { line, .. }) => line,
-            Side::Freed | Side::Absent => None,
-        };
-        let given = plan.local_line.and_then(crypto::read);
-        secure::prepare_with(&mut self.calls, slot, plan.protection, line.and_then(crypto::read), given)
-    }
-
-    /// The card agreed to a command: the keys it has chosen hold.
-    pub(super) fn commit_keys(&mut self, slot: ConnectionSlot) {
-        if let Some(carrier) = self.tables.row(Termination::Ephemeral(slot)).map(|row| row.carrier) {
-            secure::commit(&mut self.calls, slot, carrier);
-        }
-    }
-
     /// The card has opened media, or changed it.
     pub(super) fn media_ready(&mut self, _now: Time, slot: ConnectionSlot, address: MediaAddress) {
         if let Some(connection) = self.calls.endpoints.connections.get_mut(slot) {
@@ -374,7 +285,7 @@ impl Gateway {
         scope: Scope,
         (target, waits): (Termination, bool),
         w: &mut Writer<'_>,
-    ) -> Result<Option<Waiting>, Failure> {
+    ) -> Result<Option<Until>, Failure> {
         let given = Given::read(command, Some(target))?;
         if let Termination::Physical(endpoint) = target
             && !self.is_in_service(endpoint)
@@ -466,6 +377,7 @@ impl Gateway {
     pub(super) fn remove(&mut self, now: Time, target: Termination) -> MediaReport {
         self.forget(now, target);
         self.unpair(now, target);
+        self.places_ended(target);
         let left = self.tables.leave(target);
         let report = match target {
             Termination::Ephemeral(slot) => {
@@ -537,7 +449,7 @@ impl Gateway {
         shown
     }
 
-    fn apply_row(&mut self, target: Termination, plan: &MediaPlan<'_>) -> Shown {
+    pub(super) fn apply_row(&mut self, target: Termination, plan: &MediaPlan<'_>) -> Shown {
         let Some(row) = self.tables.row_mut(target) else { return Shown::default() };
         row.stream = plan.stream.unwrap_or(row.stream);
         let mut ends_lockstep = false;
@@ -637,28 +549,7 @@ impl Gateway {
 }
 
 /// A command that has joined a physical termination to others, which the card is still to do.
-fn waiting(command: &Command<'_>, endpoint: EndpointIndex, undo: Undo, shown: Shown, audit: Option<Audit>) -> Waiting {
+fn waiting(command: &Command<'_>, endpoint: EndpointIndex, undo: Undo, shown: Shown, audit: Option<Audit>) -> Until {
     let media = parked::Media::Pair(endpoint);
-    Waiting { media, number: 0, verb: command.verb, optional: command.optional, undo, shown, audit, more: None }
-}
-
-const NOT_READY: Failure = Failure { code: 502, text: "termination is being added" };
-
-/// What the plan says of a connection; its texts are kept by whoever calls this.
-fn fill(connection: &mut Connection, plan: &MediaPlan<'_>) {
-    if let Some(control) = plan.control {
-        connection.mode = media::mode(control.mode);
-    }
-    match plan.local {
-        Side::Chosen(ChosenLocal { encodings, period_ms }) => {
-            (connection.local.encodings, connection.local.period_ms) = (encodings, period_ms);
-        }
-        Side::Freed | Side::Absent => {}
-    }
-    connection.local.protected = plan.protection.holds(connection.local.protected);
-    match plan.remote {
-        Side::Chosen(ChosenRemote { remote, .. }) => connection.remote = remote,
-        Side::Freed => connection.remote = Remote::Unknown,
-        Side::Absent => {}
-    }
+    Until::Done(Waiting { media, number: 0, verb: command.verb, optional: command.optional, undo, shown, audit, more: None })
 }

@@ -71,6 +71,12 @@ pub const UNAUTHORIZED: Failure = failure(504, "another controller is in charge"
 pub const NOT_REGISTERED: Failure = failure(505, "request before the reply to the registration");
 /// No media resource, no memory, no codec in common (LC-06).
 pub const NO_RESOURCES: Failure = failure(510, "insufficient resources");
+/// Admission control: a limit is reached.
+pub const NOT_ADMITTED: Failure = failure(510, "admission: limit reached");
+/// Admission control: the limit of bandwidth.
+pub const NO_BANDWIDTH: Failure = failure(510, "admission: bandwidth limit reached");
+/// Admission control: nobody said in time.
+pub const NOT_DECIDED: Failure = failure(510, "admission: nobody answers whether there is room");
 /// The history is full.
 pub const HISTORY_FULL: Failure = failure(510, "too many transactions");
 /// Not audio over RTP.

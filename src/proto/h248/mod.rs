@@ -10,6 +10,7 @@
 //! Invariants: those of `table`; a transaction is executed at most once; nothing is said to a controller before it was asked to
 //! take the gateway (SC-19); a reply has at most the configured size.
 
+mod admit;
 mod association;
 mod audit;
 mod binary;
@@ -18,6 +19,7 @@ mod description;
 mod error;
 mod event;
 mod media;
+mod modify;
 mod name;
 mod overload;
 mod pairs;
@@ -30,6 +32,7 @@ mod tests;
 mod time;
 mod transaction;
 
+pub use admit::{Answered, claimant};
 pub use association::State;
 pub use error::Failure;
 pub use table::{TERMINATIONS_PER_CONTEXT, Termination};
@@ -78,7 +81,7 @@ pub struct Gateway {
     /// Its place among [`Plan::gateways`].
     index: u8,
     plan: Arc<Plan>,
-    /// Its endpoints, connections and card.
+    /// Its endpoints, connections and card. The desk of admission is there while the gateway runs: it is that of the core.
     pub calls: Calls,
     counters: Arc<Counters>,
     names: NameKey,
@@ -118,6 +121,10 @@ pub struct Gateway {
     spread: bool,
     /// When the clock looked last.
     looked: Time,
+    /// The first slot of its terminations on the desk of admission.
+    first_slot: u32,
+    /// The number of its last claim there.
+    claims: u32,
     /// Where messages of the binary encoding become text and text becomes them; taken while that goes on.
     binary: Option<Box<Binary>>,
 }
@@ -216,9 +223,11 @@ impl Gateway {
         let spread = !elsewhere.is_empty();
         let card = if spread { Box::new(Apart::new(card, elsewhere.into_iter(), own.connections)) } else { card };
         let matches = Vec::with_capacity(endpoints.count() as usize + own.connections as usize);
+        let mut calls = Calls::new(now, endpoints, card, plan.clone(), settings, counters.clone());
+        calls.desk = None;
         Some(Gateway {
             index,
-            calls: Calls::new(now, endpoints, card, plan.clone(), settings, counters.clone()),
+            calls,
             counters,
             names: NameKey::new([rng.next(), rng.next()]),
             rng,
@@ -243,6 +252,8 @@ impl Gateway {
             rejoin_at: Time::NEVER,
             spread,
             looked: now,
+            first_slot: 0,
+            claims: 0,
             binary: (own.encoding == MessageEncoding::Binary).then(|| Box::new(Binary::new(own.max_message))),
             plan,
         })
@@ -496,6 +507,7 @@ impl Gateway {
             self.counted(now, ticket, send);
         }
         self.rejoin_due(now);
+        self.claims_due(now, send);
         self.end_silent(now, send);
         if self.has_abandoned() {
             self.end_abandoned(now, send);
@@ -578,6 +590,7 @@ impl Gateway {
             .min(self.events.deadline())
             .min(own)
             .min(self.look_again())
+            .min(self.parking.deadline())
             .min(self.rejoin_at)
     }
 

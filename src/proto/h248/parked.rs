@@ -2,17 +2,19 @@
 //! kept, and they go on where they stopped.
 
 use super::error::{CORE_SILENT, Failure, NO_RESOURCES, NOT_IN_CONTEXT, TIME_LIMIT};
-use super::table::{Row, Termination};
+use super::table::{NULL, Row, Termination};
 use super::transaction::{Flow, Run};
 use super::{Gateway, Send};
 use crate::proto::base::{Counter, EndpointIndex, Time};
+use crate::proto::cac::Charge;
+use crate::proto::cac::share::Ticket;
 use crate::proto::codec::h248::{Audit, Command, Content, Mark, Message, Transaction, Verb, Writer};
 use crate::proto::endpoint::{Connection, ConnectionSlot};
 use crate::proto::transaction::history::Handle;
 use crate::proto::trunk::MediaAddress;
 
 /// Transactions that wait at a time; the next is 510.
-const PARKED_MAX: usize = 256;
+pub(super) const PARKED_MAX: usize = 256;
 
 /// What a transaction waits for.
 #[derive(Clone, Copy, Debug)]
@@ -20,8 +22,23 @@ const PARKED_MAX: usize = 256;
 pub(super) enum Until {
     /// The card to do what a command asks for.
     Done(Waiting),
+    /// Places of admission; then the command begins.
+    Claimed(Claimed),
     /// The cards of other cores to say, under this ticket, what so many connections have counted; then the command begins.
     Counted { ticket: u32, left: u32 },
+}
+
+/// The command that waits for places of admission. It has done nothing.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Claimed {
+    pub ticket: Ticket,
+    /// As long as it waits.
+    pub until: Time,
+    pub charge: Charge,
+    /// The termination it is about; `None`: still to be chosen.
+    pub target: Option<Termination>,
+    /// It means more terminations, and whether it has failed for one of those before.
+    pub more: Option<bool>,
 }
 
 /// What of the card a command waits for.
@@ -110,6 +127,33 @@ impl Parking {
     /// Whether anything waits.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
+    }
+
+    /// The claim under this ticket, and the place of its transaction.
+    pub fn claim(&self, ticket: Ticket) -> Option<(usize, Claimed)> {
+        self.claims().find(|(_, claimed)| claimed.ticket == ticket)
+    }
+
+    /// A claim that has waited as long as it may.
+    pub fn overdue(&self, now: Time) -> Option<(usize, Claimed)> {
+        self.claims().find(|(_, claimed)| claimed.until <= now)
+    }
+
+    /// When to ask [`Parking::overdue`].
+    pub fn deadline(&self) -> Time {
+        self.claims().map(|(_, claimed)| claimed.until).min().unwrap_or(Time::NEVER)
+    }
+
+    fn claims(&self) -> impl Iterator<Item = (usize, Claimed)> + '_ {
+        self.entries.iter().enumerate().filter_map(|(place, entry)| match entry.until {
+            Until::Claimed(claimed) => Some((place, claimed)),
+            _ => None,
+        })
+    }
+
+    /// The context that a transaction is at.
+    pub fn context(&self, place: usize) -> u32 {
+        self.entries.get(place).map_or(NULL, |entry| entry.run.context())
     }
 
     /// The transaction whose command waits for this.
@@ -202,7 +246,7 @@ impl Gateway {
             }
             // What is not known is told as far as it is.
             Some(Until::Counted { ticket, .. }) => return self.calls.card.apart().is_some_and(|apart| apart.is_owed_by_silent(ticket)),
-            None => return false,
+            Some(Until::Claimed(_)) | None => return false,
         };
         self.calls.card.apart().is_some_and(|apart| slots.into_iter().flatten().any(|slot| apart.is_silent(slot)))
     }
@@ -248,8 +292,8 @@ impl Gateway {
         self.send_with(run.from, send, |w| w.pending(run.id));
     }
 
-    /// Ends the command that waited, and goes on with its transaction.
-    fn go_on(&mut self, now: Time, place: usize, result: Result<(), Failure>, send: Send<'_>) {
+    /// Ends the command that waited, or begins it, and goes on with its transaction.
+    pub(super) fn go_on(&mut self, now: Time, place: usize, result: Result<(), Failure>, send: Send<'_>) {
         let Entry { mut run, until, mark, text, mut reply } = self.parking.entries.swap_remove(place);
         let Some(mut shape) = self.shape.take() else { return };
         let mut w = Writer::resume(&mut reply, self.style(), mark);
@@ -277,6 +321,14 @@ impl Gateway {
                 run.begin_counted();
                 Flow::Next
             }
+            Until::Claimed(claimed) => match (result, request.as_ref().and_then(|request| run.command(request))) {
+                (Err(failure), Some(command)) => self.end_claimed(&mut run, (&claimed, &command), failure, &mut w),
+                // Whether it tells counts was looked at before it claimed.
+                _ => {
+                    run.begin_counted();
+                    Flow::Next
+                }
+            },
         };
         let flow = match (flow, request) {
             (Flow::Next, Some(request)) => self.execute(now, &request, &mut run, &mut w),
@@ -294,6 +346,30 @@ impl Gateway {
             }
         }
         self.shape = Some(shape);
+    }
+
+    /// Writes the reply to a command that is not admitted.
+    pub(super) fn end_claimed(
+        &mut self,
+        run: &mut Run,
+        (claimed, command): (&Claimed, &Command<'_>),
+        failure: Failure,
+        w: &mut Writer<'_>,
+    ) -> Flow {
+        match claimed.target {
+            Some(target) => self.write_failed(w, command.verb, target, failure),
+            None => self.write_error(w, command.verb, command.termination, failure),
+        }
+        if let (Some(_), Some(target)) = (claimed.more, claimed.target) {
+            run.go_behind(target, true);
+            return Flow::Next;
+        }
+        if command.optional {
+            return Flow::Next;
+        }
+        // A context that was made for it, and in which nothing is.
+        self.tables.drop_if_empty(run.context());
+        Flow::Stop
     }
 
     /// Writes the reply to a command that waited, or undoes it.
@@ -315,6 +391,7 @@ impl Gateway {
                     self.commit_keys(slot);
                 }
                 if let (Undo::Modify(before, _), Termination::Ephemeral(slot)) = (waiting.undo, termination) {
+                    self.places_changed(slot);
                     self.forget_text(slot, &before);
                 }
                 if let Some(command) = command {

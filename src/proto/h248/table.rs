@@ -261,7 +261,8 @@ impl Tables {
         Some(id)
     }
 
-    fn place(&self, endpoint: EndpointIndex) -> Option<usize> {
+    /// The place of a physical termination among all of them.
+    pub fn place(&self, endpoint: EndpointIndex) -> Option<usize> {
         let after = self.spans.partition_point(|(range, _)| range.first <= endpoint.0);
         let (range, start) = self.spans.get(after.checked_sub(1)?)?;
         range.contains(endpoint).then_some((start + endpoint.0 - range.first) as usize)

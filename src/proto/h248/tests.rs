@@ -1,5 +1,6 @@
 //! A gateway and controllers that send what a test says.
 
+mod admission;
 mod apart;
 mod audits;
 mod binary;

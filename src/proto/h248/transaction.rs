@@ -1,9 +1,10 @@
 //! A transaction of a controller: seen before, executed action by action and command by command, answered (RFC 3525 8).
 
+use super::admit::is_described;
 use super::error::*;
 use super::media::concerns_action;
 use super::name::{self, Room};
-use super::parked::{Until, Waiting};
+use super::parked::{Claimed, Until, Waiting};
 use super::table::{NULL, Termination};
 use super::{Gateway, Send};
 use crate::proto::base::{Counter, Time, TransactionId};
@@ -52,7 +53,12 @@ impl Run {
         }
     }
 
-    /// The command in hand, which waited for counts, begins now.
+    /// The context of the action in hand; [`NULL`] where there is none.
+    pub fn context(&self) -> u32 {
+        self.scope.map_or(NULL, |scope| scope.id)
+    }
+
+    /// The command in hand, which waited for counts or for places, begins now.
     pub fn begin_counted(&mut self) {
         (self.part, self.counted) = (self.part.saturating_sub(1), true);
     }
@@ -69,6 +75,8 @@ pub(super) struct Scope {
     pub context: ContextId,
     /// The context; [`NULL`] also for all of them.
     pub id: u32,
+    /// The action adds a termination whose far end is described.
+    pub described: bool,
 }
 
 /// How it goes on.
@@ -151,10 +159,19 @@ impl Gateway {
                 let mark = w.mark();
                 if let Err(mut buffer) = self.park(bytes, run, until, mark, buffer) {
                     let mut w = Writer::resume(&mut buffer, self.style(), mark);
-                    if let Until::Done(waiting) = until {
-                        // No room to wait: the command is undone, the transaction ends.
-                        self.undo(now, &waiting);
-                        self.write_gone(&mut w, &waiting, NO_RESOURCES);
+                    // No room to wait: the command is undone, the transaction ends.
+                    match until {
+                        Until::Done(waiting) => {
+                            self.undo(now, &waiting);
+                            self.write_gone(&mut w, &waiting, NO_RESOURCES);
+                        }
+                        Until::Claimed(claimed) => {
+                            if let Some(command) = run.command(request) {
+                                self.end_claimed(&mut run, (&claimed, &command), NO_RESOURCES, &mut w);
+                                self.tables.drop_if_empty(run.context());
+                            }
+                        }
+                        Until::Counted { .. } => {}
                     }
                     let length = self.close(&run, w);
                     self.conclude(now, &run, &mut buffer, length, send);
@@ -233,7 +250,7 @@ impl Gateway {
 
     fn action(&mut self, now: Time, action: &Action<'_>, run: &mut Run, w: &mut Writer<'_>) -> Flow {
         if run.scope.is_none() {
-            match self.scope(action.context) {
+            match self.scope(action) {
                 Ok(scope) => run.scope = Some(scope),
                 Err(failure) => {
                     self.enter(action.context, run, w);
@@ -317,7 +334,8 @@ impl Gateway {
     }
 
     /// Which context an action means; a new one is made for `$`.
-    fn scope(&mut self, context: ContextId) -> Result<Scope, Failure> {
+    fn scope(&mut self, action: &Action<'_>) -> Result<Scope, Failure> {
+        let context = action.context;
         let id = match context {
             ContextId::Null | ContextId::All => NULL,
             ContextId::Number(number) => self.tables.context(number).map(|context| context.id).ok_or(CONTEXT_UNKNOWN)?,
@@ -327,7 +345,8 @@ impl Gateway {
             }
             ContextId::Choose => self.tables.create().ok_or(NO_CONTEXT_LEFT)?,
         };
-        Ok(Scope { context, id })
+        let described = self.calls.desk.is_some() && is_described(action);
+        Ok(Scope { context, id, described })
     }
 
     fn stop(&mut self, failure: Failure, w: &mut Writer<'_>) -> Flow {
@@ -400,7 +419,7 @@ impl Gateway {
                 self.enter_scope(scope, run, w);
                 self.all_as_one(now, command, scope, &matches, w)
             }
-            Ok(()) => self.each(now, (command, scope), (&matches, before.map(|(_, failed)| failed)), run, w),
+            Ok(()) => self.each(now, (command, scope), (&matches, before), run, w),
         };
         if audits && !self.is_within_room(w) {
             w.rewind(mark);
@@ -441,11 +460,12 @@ impl Gateway {
         &mut self,
         now: Time,
         (command, scope): (&Command<'_>, Scope),
-        (matches, before): (&[Termination], Option<bool>),
+        (matches, before): (&[Termination], Option<(Termination, bool)>),
         run: &mut Run,
         w: &mut Writer<'_>,
     ) -> Flow {
-        let mut failed = before.unwrap_or(false);
+        let mut failed = before.is_some_and(|(_, failed)| failed);
+        let mut last = before.map(|(last, _)| last);
         // With `$` there is none yet.
         let targets = matches.iter().copied().map(Some).chain(matches.is_empty().then_some(None));
         for target in targets {
@@ -458,7 +478,18 @@ impl Gateway {
             let waits = single || matches!(command.verb, Verb::Add | Verb::Move);
             match self.one(now, command, scope, (target, waits), w) {
                 Ok(None) => {}
-                Ok(Some(waiting)) => return Flow::Park(Until::Done(Waiting { more: (!single).then_some(failed), ..waiting })),
+                Ok(Some(until)) => {
+                    let more = (!single).then_some(failed);
+                    return Flow::Park(match until {
+                        Until::Done(waiting) => Until::Done(Waiting { more, ..waiting }),
+                        Until::Claimed(claimed) => {
+                            // It begins anew, behind those that are done.
+                            run.after = last.map(|last| (last, failed));
+                            Until::Claimed(Claimed { more, ..claimed })
+                        }
+                        counted @ Until::Counted { .. } => counted,
+                    });
+                }
                 Err(failure) => {
                     failed = true;
                     match target {
@@ -467,6 +498,7 @@ impl Gateway {
                     }
                 }
             }
+            last = target.or(last);
         }
         if failed && !command.optional { Flow::Stop } else { Flow::Next }
     }
@@ -584,7 +616,7 @@ impl Gateway {
     }
 
     /// The reply to a command that failed, under the name it was given.
-    fn write_error(&mut self, w: &mut Writer<'_>, verb: Verb, termination: TerminationId<'_>, failure: Failure) {
+    pub(super) fn write_error(&mut self, w: &mut Writer<'_>, verb: Verb, termination: TerminationId<'_>, failure: Failure) {
         self.counters.add(Counter::H248Failed);
         w.command(verb, termination);
         w.error(failure.code, failure.text.as_bytes());

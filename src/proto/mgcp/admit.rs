@@ -4,9 +4,7 @@
 use super::Calls;
 use super::create::Half;
 use crate::proto::base::{EndpointIndex, Time};
-use crate::proto::cac::asker::{Asker, Call, Step};
-use crate::proto::cac::share::{Holder, Taken};
-use crate::proto::cac::{Charge, Class, Direction, Limits, Scope, ScopeId};
+use crate::proto::cac::{Charge, Class, Direction, Scope};
 use crate::proto::endpoint::{ConnectionSlot, LocalMedia, Remote};
 use crate::proto::trunk::{Card, Seizer};
 
@@ -15,36 +13,8 @@ const OVERHEAD_V4: u32 = 20 + 8 + 12;
 /// The same over IPv6.
 const OVERHEAD_V6: u32 = 40 + 8 + 12;
 
-/// What admission keeps on one core.
-#[derive(Debug)]
-pub struct Desk {
-    /// The places of this core. In a cluster they have no limit, and only count.
-    pub holder: Holder,
-    /// In a cluster: the way to the node, whose limits are those of all gateways.
-    pub asker: Option<Asker>,
-    /// What each connection is charged, by slot.
-    charges: Vec<Charge>,
-    /// What connections are to be charged whose media is being changed; they hold both until then.
-    changing: Vec<(ConnectionSlot, Charge, Step)>,
-    /// What the connection that is being made counts as in a cluster.
-    making: Call,
-}
-
-impl Desk {
-    /// The desk of one of so many cores that own endpoints.
-    pub fn new(limits: &[Limits], cores: usize, connections: u32) -> Desk {
-        let charges = vec![Charge::EMPTY; connections as usize];
-        Desk { holder: Holder::new(limits, cores), asker: None, charges, changing: Vec::new(), making: Call::NONE }
-    }
-
-    /// What the connection in `slot` is charged.
-    pub fn charge(&self, slot: ConnectionSlot) -> Charge {
-        self.charges.get(slot as usize).copied().unwrap_or(Charge::EMPTY)
-    }
-}
-
 /// Bandwidth in kbit/s that media of this kind takes on an IP network, one way, rounded up.
-fn kbits(local: &LocalMedia, remote: &Remote) -> u32 {
+pub(in crate::proto) fn kbits(local: &LocalMedia, remote: &Remote) -> u32 {
     let overhead = match remote {
         Remote::Local(..) => return 0,
         Remote::Rtp(address, _) if address.is_ipv6() => OVERHEAD_V6,
@@ -74,7 +44,8 @@ fn direction(card: &dyn Card, endpoint: EndpointIndex, half: Half, remote: &Remo
     }
 }
 
-fn address(remote: &Remote) -> Option<std::net::IpAddr> {
+/// The address of a far end on the network.
+pub(in crate::proto) fn address(remote: &Remote) -> Option<std::net::IpAddr> {
     match remote {
         Remote::Rtp(address, _) => Some(*address),
         Remote::Unknown | Remote::Local(..) => None,
@@ -92,64 +63,34 @@ pub(super) fn take_new(
 ) -> Result<Charge, Charge> {
     let Calls { plan, desk, card, .. } = calls;
     let (Some(desk), Some(admission)) = (desk, &plan.admission) else { return Ok(Charge::EMPTY) };
-    let group = admission.groups.get(endpoint.0 as usize).copied().unwrap_or(ScopeId::NONE);
+    let group = admission.group(endpoint);
     let scope = admission.tree.get(group);
     let leg = Charge::new(
         direction(&**card, endpoint, half, remote, scope),
         scope.map_or(Class::Normal, |scope| scope.class),
         if half == Half::Whole { kbits(local, remote) } else { 0 },
     );
-    let mut charge = admission.tree.charge(group, address(remote), leg);
-    if let Some(asker) = &mut desk.asker {
-        (desk.making, charge) = asker.begin(now, &charge).ok_or(charge)?;
-    }
-    match desk.holder.take(&charge, &Charge::EMPTY) {
-        Taken::Claim => {
-            // Not in a cluster: there are places without end.
-            drop_call(desk, &charge);
-            Err(charge)
-        }
-        Taken::Now => Ok(charge),
-    }
-}
-
-fn drop_call(desk: &mut Desk, charge: &Charge) {
-    let call = std::mem::take(&mut desk.making);
-    if let Some(asker) = &mut desk.asker {
-        asker.drop_call(call, charge);
-    }
+    desk.take_new(now, admission.tree.charge(group, address(remote), leg))
 }
 
 /// The connection in `slot` is charged this from now on.
 pub(super) fn keep(calls: &mut Calls, slot: ConnectionSlot, charge: Charge) {
-    let Some(desk) = &mut calls.desk else { return };
-    if let Some(place) = desk.charges.get_mut(slot as usize) {
-        *place = charge;
-    }
-    let call = std::mem::take(&mut desk.making);
-    if let Some(asker) = &mut desk.asker {
-        asker.keep(slot, call);
+    if let Some(desk) = &mut calls.desk {
+        desk.keep(slot, charge);
     }
 }
 
 /// A connection did not come about.
 pub(super) fn drop_new(calls: &mut Calls, charge: &Charge) {
     if let Some(desk) = &mut calls.desk {
-        desk.holder.release(charge, &Charge::EMPTY);
-        drop_call(desk, charge);
+        desk.drop_new(charge);
     }
 }
 
 /// The connection in `slot` is gone.
 pub(super) fn ended(calls: &mut Calls, slot: ConnectionSlot) {
-    unchanged(calls, slot);
-    let Some(desk) = &mut calls.desk else { return };
-    if let Some(place) = desk.charges.get_mut(slot as usize) {
-        let charge = std::mem::replace(place, Charge::EMPTY);
-        desk.holder.release(&charge, &Charge::EMPTY);
-        if let Some(asker) = &mut desk.asker {
-            asker.end(slot, &charge);
-        }
+    if let Some(desk) = &mut calls.desk {
+        desk.ended(slot);
     }
 }
 
@@ -166,54 +107,22 @@ pub(super) fn take_more(
     let (Some(desk), Some(admission)) = (desk, &plan.admission) else { return Ok(()) };
     let Some(connection) = endpoints.connections.get(slot) else { return Ok(()) };
     let has = desk.charge(slot);
-    let group = admission.groups.get(connection.endpoint.0 as usize).copied().unwrap_or(ScopeId::NONE);
+    let group = admission.group(connection.endpoint);
     let leg = Charge::new(has.direction, has.class, kbits(local, remote));
-    let charge = admission.tree.charge(group, address(remote), leg);
-    if charge == has.unleased() {
-        return Ok(());
-    }
-    let (step, charge) = match &mut desk.asker {
-        None => (Step::Nothing, charge),
-        Some(asker) => asker.change(now, slot, &charge, &has).ok_or((charge, has))?,
-    };
-    match desk.holder.take(&charge, &has) {
-        Taken::Claim => {
-            if let Some(asker) = &mut desk.asker {
-                asker.unchanged(slot, step, &charge, &has);
-            }
-            Err((charge, has))
-        }
-        Taken::Now => {
-            desk.changing.push((slot, charge, step));
-            Ok(())
-        }
-    }
+    desk.take_more(now, slot, admission.tree.charge(group, address(remote), leg))
 }
 
 /// The change is made: what the connection had before and needs no more is free.
 pub(super) fn changed(calls: &mut Calls, slot: ConnectionSlot) {
-    let Some(desk) = &mut calls.desk else { return };
-    let Some(place) = desk.changing.iter().position(|(changing, ..)| *changing == slot) else { return };
-    let (_, charge, step) = desk.changing.swap_remove(place);
-    let before = desk.charge(slot);
-    desk.holder.release(&before, &charge);
-    if let Some(asker) = &mut desk.asker {
-        asker.changed(slot, step, &charge, &before);
-    }
-    if let Some(place) = desk.charges.get_mut(slot as usize) {
-        *place = charge;
+    if let Some(desk) = &mut calls.desk {
+        desk.changed(slot);
     }
 }
 
 /// The change is not made: the connection is what it was.
 pub fn unchanged(calls: &mut Calls, slot: ConnectionSlot) {
-    let Some(desk) = &mut calls.desk else { return };
-    let Some(place) = desk.changing.iter().position(|(changing, ..)| *changing == slot) else { return };
-    let (_, charge, step) = desk.changing.swap_remove(place);
-    let before = desk.charge(slot);
-    desk.holder.release(&charge, &before);
-    if let Some(asker) = &mut desk.asker {
-        asker.unchanged(slot, step, &charge, &before);
+    if let Some(desk) = &mut calls.desk {
+        desk.unchanged(slot);
     }
 }
 

@@ -28,6 +28,7 @@ pub use write::{
 
 use crate::proto::base::{Counter, Counters, EndpointIndex, Memo, Time};
 use crate::proto::cac::Cause;
+use crate::proto::cac::desk::Desk;
 use crate::proto::codec::mgcp::{Command, CommandLine, EndpointName, Refusal, Verb};
 use crate::proto::codec::sdp::Media;
 use crate::proto::endpoint::{
@@ -57,7 +58,7 @@ pub struct Calls {
     /// Where to count.
     pub counters: Arc<Counters>,
     /// Admission; `None` where nothing is limited.
-    pub desk: Option<Box<admit::Desk>>,
+    pub desk: Option<Box<Desk>>,
     /// Connections that were told of another one inside the gateway, which is to learn of them; each once.
     pub meetings: meetings::Meetings,
     /// What parts of commands meant.
@@ -86,7 +87,7 @@ impl Calls {
     ) -> Calls {
         let watches = event::Watches::new(endpoints.count(), now);
         let (cores, connections) = (plan.owners.len(), plan.limits.connections);
-        let desk = plan.admission.is_some().then(|| Box::new(admit::Desk::new(&settings.admission, cores, connections)));
+        let desk = plan.admission.is_some().then(|| Box::new(Desk::new(&settings.admission, cores, connections)));
         let (meetings, readings) = (meetings::Meetings::new(connections), RefCell::default());
         let mut endpoints = endpoints;
         let protects = |endpoint| card.srtp(endpoint) != Srtp::Off;

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
 /// The controller of the gateway, which it takes.
-struct Controller {
+pub struct Controller {
     socket: UdpSocket,
     gateway: SocketAddr,
     next: u32,
@@ -14,7 +14,7 @@ struct Controller {
 
 impl Controller {
     /// Binds where the gateway of `tuning` will register.
-    fn bind(tuning: &Tuning) -> Controller {
+    pub fn bind(tuning: &Tuning) -> Controller {
         let socket = UdpSocket::bind((tuning.addresses.agent().ip(), 2944)).unwrap();
         socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
         Controller { socket, gateway: (tuning.addresses.gateway().ip(), 2944).into(), next: 0 }
@@ -36,14 +36,14 @@ impl Controller {
     }
 
     /// Takes the gateway when it registers.
-    fn accept(&self, method: &str) {
+    pub fn accept(&self, method: &str) {
         let text = self.receive(&format!("SC=ROOT{{SV{{MT={method},V=1"));
         let id = text.split("T=").nth(1).and_then(|rest| rest.split('{').next()).unwrap();
         self.send(&format!("P={id}{{C=-{{SC=ROOT{{SV{{V=1,20260101T00000012}}}}}}}}"));
     }
 
     /// A transaction: what stands in the braces of its reply.
-    fn ask(&mut self, actions: &str) -> String {
+    pub fn ask(&mut self, actions: &str) -> String {
         self.next += 1;
         let head = format!("P={}{{", self.next);
         self.send(&format!("T={}{{{actions}}}", self.next));

@@ -48,6 +48,45 @@ fn counted(nodes: &[Node]) -> [u64; 3] {
     [sum("granted"), sum("local"), unheard + sum("overdue") + sum("busy") + sum("syncs") - nodes.len() as u64]
 }
 
+/// An Add of H.248 asks the central node as CRCX does, Subtract gives the place back, and both count together; 510 is the refusal.
+#[test]
+fn calls_of_controllers_count_with_those_of_agents() {
+    let list = scopes(2, "").replace("\"ds/ds3-1/*\"", "\"ds/ds3-1/*\", \"ds/ds1-7/*\"");
+    let central = Central::start(Central::tuning("[1]", &list));
+    let tuning = Node::tuning(1, central.address, &list);
+    let (gateway, controller) = (tuning.addresses.gateway().ip(), tuning.addresses.agent().ip());
+    let h248 = format!("[{{ name = \"north\", listen = \"{gateway}:2944\", controllers = [\"{controller}:2944\"] }}]");
+    let spans = "[{ kind = \"t3\", unit = 1 }, { kind = \"t1\", unit = 7, h248 = \"north\" }]";
+    let tuning = tuning.list("span", spans).list("h248", &h248);
+    let mut controller = Controller::bind(&tuning);
+    let gateway = Gateway::start(tuning);
+    controller.accept("RS");
+    let mut agent = Agent::silent(&gateway);
+    agent.answers = true;
+    agent.expect("RSIP", SOON);
+    let mut node = Node { gateway, agent, next: 0 };
+    central.wait_for(1);
+    let add = |channel: u32| {
+        let local = "M{O{MO=SR},L{\nv=0\nc=IN IP4 $\nm=audio $ RTP/AVP 0\n}}";
+        format!("C=${{A=ds/ds1_7/{channel}{{M{{O{{MO=SR}}}}}},A=${{{local}}}}}")
+    };
+    let reply = controller.ask(&add(1));
+    assert!(reply.contains("A=ds/ds1_7/1,A=rtp/"), "{reply}");
+    assert_eq!(node.call(2), 1);
+    central.wait_for_calls(2);
+    assert_same_calls(&central, &[&node]);
+    let reply = controller.ask(&add(2));
+    assert!(reply.contains("ER=510{\"admission: limit reached\"}"), "{reply}");
+    // An emergency passes, and counts.
+    let reply = controller.ask(&add(3).replace("C=${", "C=${EG,"));
+    assert!(reply.contains("A=ds/ds1_7/3,A=rtp/"), "{reply}");
+    central.wait_for_calls(3);
+    assert_eq!(controller.ask("C=*{W-S=*}"), "C=*{S=*}");
+    central.wait_for_calls(1);
+    assert_same_calls(&central, &[&node]);
+    node.gateway.assert_sound();
+}
+
 /// R46, R47: what operators see at both ends, and what they can order.
 #[test]
 fn operators_see_and_order_the_cluster() {

@@ -11,6 +11,7 @@ mod switch;
 
 use super::agent::Agent;
 use super::gateway::{Gateway, PROGRAM, SOON, Tuning, eventually};
+use super::h248::Controller;
 use super::network::ip;
 use serde_json::Value;
 use std::collections::BTreeSet;
