@@ -236,7 +236,7 @@ impl Journal {
         if let Some(endpoint) = topology.lookup(transaction.local.as_bytes()) {
             return self.told.answered(at, endpoint, code, executed, front, text);
         }
-        if executed.is_none() || code >= 400 {
+        if code >= 400 {
             return;
         }
         let chosen = reply.get("Z").and_then(|name| topology.lookup(name.split('@').next()?.as_bytes()));

@@ -51,10 +51,15 @@ fn name(command: &Reply) -> &str {
 }
 
 fn wait_for_announcement(w: &mut World) -> Reply {
+    wait_for(w).1
+}
+
+/// The same, and whom it is for.
+fn wait_for(w: &mut World) -> (std::net::SocketAddr, Reply) {
     while own_commands(w, "RSIP").is_empty() {
         w.run_for(10 * MS);
     }
-    own_commands(w, "RSIP").remove(0).1
+    own_commands(w, "RSIP").remove(0)
 }
 
 /// Answers the latest announcement, and nothing else.
@@ -419,6 +424,45 @@ fn a_wildcard_command_is_answered_behind_all_that_concerns_it() {
                 told.sort_unstable();
                 assert_eq!(told, names, "{command}");
             }
+        }
+        w.answer_own(true);
+        w.run_for(700 * S);
+    });
+}
+
+/// G-DIS-09: what was said of some endpoints was refused, and waits to be said again: it is said before the response to a command about
+/// many of them, or about one that was chosen, is given once more.
+#[test]
+fn a_repeat_about_many_endpoints_asks_for_what_waits() {
+    each_layout(|w| {
+        lose(w, "ds/ds1-2/*");
+        wait_for_announcement(w);
+        let commands = [("RQNT 7 ds/ds1-2/*", "X: 5\r\n"), ("CRCX 8 ds/ds1-2/$", "C: 1\r\nM: recvonly\r\n"), ("DLCX 9 *", "")];
+        let there = |w: &mut World| -> Vec<Vec<Reply>> {
+            let mail = w.take_mail().into_iter().filter(|mail| mail.to == agent(2, 4000));
+            mail.map(|mail| Reply::all(&mail.bytes)).collect()
+        };
+        let text = |(command, rest): (&str, &str)| format!("{command}@tgw.example.net MGCP 1.0\r\n{rest}");
+        for command in commands {
+            raw_from(w, agent(2, 4000), text(command).as_bytes());
+            assert_eq!(there(w).len(), 1, "{command:?}");
+        }
+        for command in commands {
+            w.run_for(S);
+            let (to, told) = wait_for(w);
+            w.take_mail();
+            w.send_from(to, 0, format!("400 {} no\r\n", told.id).as_bytes());
+            w.run_for(10 * MS);
+            assert!(own_commands(w, "RSIP").iter().all(|(_, again)| again.id == told.id), "it waits");
+            w.take_mail();
+            w.send_from(agent(2, 4000), 0, text(command).as_bytes());
+            w.run_for(100 * MS);
+            let there = there(w);
+            assert_eq!(there.len(), 1, "{command:?} {there:?}");
+            let (answer, front) = there[0].split_last().unwrap();
+            assert!(matches!(answer.code, Some(200 | 250)), "{answer:?}");
+            let front: Vec<_> = front.iter().map(|reply| (name(reply), reply.id != told.id)).collect();
+            assert_eq!(front, [("ds/ds1-2/*", true)], "{command:?}");
         }
         w.answer_own(true);
         w.run_for(700 * S);

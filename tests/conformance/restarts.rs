@@ -309,6 +309,50 @@ fn finals_sent_again_have_the_restart_in_front() {
     }
 }
 
+/// G-RST-03, G-RST-05: when the endpoint leaves service before its restart was confirmed, that goes in front of what is sent again
+/// (seed 2011 of the random worlds), for the agent as for the gateway's own repeats.
+#[test]
+fn what_is_sent_again_from_out_of_service_goes_behind_that() {
+    for layout in LAYOUTS {
+        let mut w = fresh(layout, 10 * MS);
+        confirm_all(&mut w);
+        let facility = w.facility("ds/ds1-2");
+        let fail = |w: &mut World, present| {
+            w.order_cards(CardOrder::Defect { facility, defect: Defect::LossOfSignal, present, at_once: true });
+        };
+        fail(&mut w, true);
+        confirm_all(&mut w);
+        fail(&mut w, false);
+        w.run_for(15 * S);
+        w.order_cards(CardOrder::Delay(300));
+        let text = b"CRCX 7 ds/ds1-2/1@tgw.example.net MGCP 1.0\r\nC: 1\r\nM: recvonly\r\n";
+        w.send_from(agent(1, 2727), 0, text);
+        w.run_for(S / 2);
+        w.order_cards(CardOrder::Delay(0));
+        fail(&mut w, true);
+        w.run_for(300 * MS);
+        w.take_mail();
+        w.run_for(S);
+        w.send_from(agent(1, 2727), 0, text);
+        w.run_for(100 * MS);
+        let finals = |w: &mut World| -> Vec<Vec<Reply>> {
+            let all = w.take_mail().into_iter().map(|mail| Reply::all(&mail.bytes));
+            all.filter(|all| all.iter().any(|reply| reply.id == 7 && reply.is_final())).collect()
+        };
+        let sent = finals(&mut w);
+        assert!(sent.len() > 1, "{layout:?}: {sent:?}");
+        for datagram in sent {
+            assert!(datagram.len() == 2 && datagram[0].get("RM") == Some("forced"), "{layout:?}: {datagram:?}");
+        }
+        w.run_for(3 * S);
+        confirm_all(&mut w);
+        w.send_from(agent(1, 2727), 0, text);
+        w.run_for(10 * MS);
+        let after = finals(&mut w);
+        assert!(after.len() == 1 && after[0].len() == 1, "{layout:?}: {after:?}");
+    }
+}
+
 /// G-RST-03: what cannot be read is 501 as well where the endpoint is out of service, which the agent may not know yet (seed 194 of the
 /// random worlds).
 #[test]

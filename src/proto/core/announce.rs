@@ -44,16 +44,23 @@ pub(super) struct Announcements {
     /// With the time at which this core heard of each.
     list: Vec<Option<(Announcement, Time)>>,
     any_sent: bool,
+    /// When one was withdrawn last that went in front of responses.
+    withdrawn: Option<Time>,
 }
 
 impl Announcements {
     pub fn new() -> Announcements {
-        Announcements { list: Vec::new(), any_sent: false }
+        Announcements { list: Vec::new(), any_sent: false, withdrawn: None }
     }
 
     /// Whether there ever was one that goes in front.
     pub fn any_sent(&self) -> bool {
         self.any_sent
+    }
+
+    /// Whether one was withdrawn at that time or later that went in front of responses.
+    pub fn withdrawn_since(&self, time: Time) -> bool {
+        self.withdrawn.is_some_and(|withdrawn| withdrawn >= time)
     }
 
     /// The numbers of those that go in front of responses and name an endpoint that `meets` finds.
@@ -92,7 +99,10 @@ impl Announcements {
     }
 
     fn set(&mut self, now: Time, announcement: Announcement) {
-        self.any_sent |= goes_in_front(announcement.restart.method);
+        if goes_in_front(announcement.restart.method) {
+            self.any_sent = true;
+            self.withdrawn = if announcement.stage == Stage::Withdrawn { Some(now) } else { self.withdrawn };
+        }
         let place = announcement.number as usize;
         if self.list.len() <= place {
             self.list.resize(place + 1, None);
@@ -103,8 +113,13 @@ impl Announcements {
     }
 }
 
-/// Only these make up a procedure whose message must be the first the agent sees.
-pub(super) fn goes_in_front(method: RestartMethod) -> bool {
+/// Of these one must be the first that the agent sees of an endpoint; the others tell what an endpoint is about to do.
+fn goes_in_front(method: RestartMethod) -> bool {
+    begins_contact(method) || method == RestartMethod::Forced
+}
+
+/// Once it is answered the agent and the endpoint know of each other.
+pub(super) fn begins_contact(method: RestartMethod) -> bool {
     matches!(method, RestartMethod::Restart | RestartMethod::Disconnected)
 }
 
@@ -132,18 +147,21 @@ impl Core {
             Stage::Withdrawn => Told::Waiting,
         };
         let before = Told::Outstanding(announcement.number);
+        let is_answered = told == Told::Done && begins_contact(restart.method);
         for endpoint in endpoints.iter() {
-            if let Some(state) = self.calls.endpoints.get_mut(endpoint)
-                && (stage == Stage::Sent || state.announcement == before)
-            {
-                state.announcement = told;
-                state.disconnected &= told != Told::Done;
-                if told == Told::Done {
-                    event::in_contact(&mut self.calls, now, endpoint);
-                }
+            let Some(state) = self.calls.endpoints.get_mut(endpoint) else { continue };
+            // That it left service goes first only where the agent has not confirmed anything before.
+            let is_first = begins_contact(restart.method) || !state.service.in_service && state.announcement != Told::Done;
+            if state.announcement != before && !(stage == Stage::Sent && is_first) {
+                continue;
+            }
+            state.announcement = told;
+            state.disconnected &= told != Told::Done;
+            if is_answered {
+                event::in_contact(&mut self.calls, now, endpoint);
             }
         }
-        if told == Told::Done {
+        if is_answered {
             self.release_deletes(now, endpoints);
         }
     }
@@ -163,6 +181,7 @@ impl Core {
         self.resume_waiting(turn);
         self.make_found(turn);
         self.shares.unblock();
+        self.repeats.unblock();
     }
 
     /// Endpoints leave service: an audit says in how many seconds (G-AUE-10).

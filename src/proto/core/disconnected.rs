@@ -6,45 +6,14 @@
 //! starts or replaces the announcement, and what the endpoint wants to say itself waits.
 
 use super::announce::Stage;
-use super::envelope::SINGLE;
 use super::outside::{Frames, Outside, Turn};
-use super::preface::Preface;
-use super::receive::Received;
-use super::respond::Way;
-use super::{Core, Envelope, Message};
+use super::{Core, Envelope};
 use crate::proto::base::{Counter, EndpointIndex, EndpointRange, Time, TransactionId};
 use crate::proto::codec::mgcp::CommandLine;
 use crate::proto::codec::peek::Peek;
 use crate::proto::endpoint::{Announcement as Told, RestartMethod};
 use crate::proto::restart::{Activity, Event, Handle, REPLACE_AFTER};
-use crate::proto::transaction::history;
 use std::net::SocketAddr;
-
-/// Responses, most of them to repeats, that wait for an announcement to stand in front of them; more are dropped, as if lost.
-const REPEATS: usize = 64;
-
-/// See [`REPEATS`]. In the order in which they came.
-pub(super) struct Repeats {
-    list: Vec<Repeat>,
-}
-
-struct Repeat {
-    received: Received,
-    answered: history::Handle,
-    endpoint: EndpointIndex,
-    until: Time,
-}
-
-impl Repeats {
-    pub fn new() -> Repeats {
-        Repeats { list: Vec::with_capacity(REPEATS) }
-    }
-
-    /// When to call [`Core::answer_repeats`] at the latest.
-    pub fn deadline(&self) -> Time {
-        self.list.first().map_or(Time::NEVER, |repeat| repeat.until)
-    }
-}
 
 impl Core {
     /// Whether `endpoint` must not send commands of its own now: the agent has not confirmed yet that it knows of its restart, or that
@@ -109,70 +78,6 @@ impl Core {
         let (announcement, since) = self.announcements.get(number)?;
         let disconnected = announcement.restart.method == RestartMethod::Disconnected && announcement.stage == Stage::Sent;
         (disconnected && now.since(since) >= REPLACE_AFTER).then_some(announcement.transaction)
-    }
-
-    /// A repeat of an answered command, whose response must not come before an announcement that is still to be sent (G-RST-05,
-    /// G-DIS-09). True: it is held, and the announcement asked for.
-    pub(super) fn hold_repeat<F: Frames, O: Outside>(
-        &mut self,
-        turn: &mut Turn<'_, F, O>,
-        received: Received,
-        answered: history::Handle,
-        preface: Preface,
-    ) -> bool {
-        let Preface::Endpoint(endpoint) = preface else { return false };
-        if !self.owes_announcement(preface) {
-            return false;
-        }
-        let has_room = self.repeats.list.len() < REPEATS && self.may_wait(received.message);
-        if has_room {
-            let until = turn.now + self.settings.timers.vote;
-            self.repeats.list.push(Repeat { received, answered, endpoint, until });
-        }
-        // Nobody reads it again; but what follows it in its datagram waits for it.
-        if !has_room || received.message.datagram == SINGLE || self.set_aside(turn, received).is_none() {
-            self.finish(received.message);
-        }
-        self.trigger_restart(turn, endpoint, received.source());
-        true
-    }
-
-    /// A final that was just written and must not come before an announcement that is still to be sent (G-RST-03): it is held like one
-    /// that is asked for again. Without room it counts as lost: the command's repeat is held then.
-    pub(super) fn hold_final<F: Frames, O: Outside>(
-        &mut self,
-        turn: &mut Turn<'_, F, O>,
-        received: Received,
-        answered: Option<history::Handle>,
-        preface: Preface,
-    ) {
-        let (Preface::Endpoint(endpoint), Some(answered)) = (preface, answered) else { return };
-        if self.repeats.list.len() < REPEATS {
-            // The message is whoever handles the command's to finish.
-            let received = Received { message: Message { datagram: SINGLE, ..received.message }, ..received };
-            self.repeats.list.push(Repeat { received, answered, endpoint, until: turn.now + self.settings.timers.vote });
-        }
-        self.trigger_restart(turn, endpoint, received.source());
-    }
-
-    /// Answers the repeats whose announcement is out, and drops those that waited too long.
-    pub(super) fn answer_repeats<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>) {
-        let mut place = 0;
-        while let Some(Repeat { received, answered, endpoint, until }) = self.repeats.list.get(place) {
-            let (received, answered, endpoint) = (*received, *answered, *endpoint);
-            let announced = self.calls.endpoints.get(endpoint).is_some_and(|state| state.announcement != Told::Waiting);
-            if !announced && *until > turn.now {
-                place += 1;
-                continue;
-            }
-            self.repeats.list.remove(place);
-            if announced {
-                self.respond_again(turn, Way::back(&received), answered, Preface::Endpoint(endpoint));
-            }
-            if received.message.datagram != SINGLE {
-                self.finish(received.message);
-            }
-        }
     }
 
     /// The endpoints of a RestartInProgress have another notified entity: its next copies go there.

@@ -4,7 +4,7 @@ use super::announce::Announcement;
 use super::missed::Standing;
 use crate::proto::aggregate::Pattern;
 use crate::proto::base::srtp::Passed;
-use crate::proto::base::{AgentId, EndpointIndex, EndpointRange, FrameRef, TransactionId};
+use crate::proto::base::{AgentId, EndpointIndex, EndpointRange, FrameRef, Time, TransactionId};
 use crate::proto::cac::share::{ToBank, ToHolder};
 use crate::proto::endpoint::{ConnectionId, Service};
 use crate::proto::mgcp::bulk::{Part, StateTypes};
@@ -211,6 +211,20 @@ pub enum Envelope {
         endpoint: EndpointIndex,
         /// Which agent sent the command, and from where.
         source: Option<(AgentId, IpAddr)>,
+    },
+    /// To an owner of endpoints: a response about these is held until what waits there to be announced is.
+    Announcing {
+        /// What to answer with.
+        key: u32,
+        /// The endpoints, whoever owns them.
+        range: EndpointRange,
+        /// How long an answer is waited for.
+        until: Time,
+    },
+    /// The answer: nothing waits there any more.
+    Announced {
+        /// As asked.
+        key: u32,
     },
     /// To the core of an H.248 gateway: the last stream with a controller has ended.
     EndedStream {

@@ -5,7 +5,7 @@
 //! One bit for each endpoint and kind of thing missed, one reason for each span, and for each core the numbers of RestartInProgress
 //! commands. While a core is behind nothing is sent to it but this, so that orders do not overtake each other.
 
-use super::announce::{Announcement, Stage, goes_in_front};
+use super::announce::{Announcement, Stage, begins_contact};
 use super::envelope::Envelope;
 use super::lead::Lead;
 use super::outside::{Frames, Outside, Turn};
@@ -30,8 +30,8 @@ pub struct Standing {
     service: Service,
     /// Their notified entity was changed meanwhile, to this port of this agent.
     entity: Option<(AgentId, u16)>,
-    /// How far their announcement is; `None`: out of service it is as it was.
-    told: Option<Told>,
+    /// How far their announcement is.
+    told: Told,
     /// Since when they are disconnected, if they are.
     disconnected: Option<Time>,
     /// In how many seconds they leave; 0: no time is set.
@@ -102,7 +102,7 @@ impl Missed {
             Envelope::Drain { on } => others.drain = Some(*on),
             Envelope::Announce(announcement) => {
                 others.numbers.insert(announcement.number);
-                let answered = announcement.stage == Stage::Acknowledged && goes_in_front(announcement.restart.method);
+                let answered = announcement.stage == Stage::Acknowledged && begins_contact(announcement.restart.method);
                 each_piece(plan, &announcement.restart.pattern, |range| {
                     self.note_endpoints(plan, core, range);
                     owned(plan, core, range).filter(|_| answered).for_each(|piece| self.answered.insert_range(piece));
@@ -255,10 +255,9 @@ impl Lead {
         let known = self.coordinator().standing(now, endpoint)?;
         let restart::Service { in_service, method, reason, return_code: refusal, .. } = known.service;
         let told = match known.heard {
-            _ if !in_service => None,
-            Heard::UnderWay(handle) => Some(self.number_of(handle).map_or(Told::Waiting, Told::Outstanding)),
-            Heard::Nothing | Heard::CutOff => Some(Told::Waiting),
-            Heard::All => Some(Told::Done),
+            Heard::UnderWay(handle) => self.number_of(handle).map_or(Told::Waiting, Told::Outstanding),
+            Heard::Nothing | Heard::CutOff => Told::Waiting,
+            Heard::All => Told::Done,
         };
         let reason_out = self.missed.reasons.get(span_of(plan, endpoint.0)).copied().unwrap_or_default();
         Some(Standing {
@@ -313,7 +312,14 @@ impl Core {
         for endpoint in range.iter() {
             let Some(state) = self.calls.endpoints.get_mut(endpoint) else { continue };
             state.leaves_at = leaves_at;
-            let Some(told) = standing.told else { continue };
+            if !standing.service.in_service {
+                // An agent that has confirmed what they were need not hear of the end first.
+                if state.announcement != Told::Done {
+                    state.announcement = standing.told;
+                }
+                continue;
+            }
+            let told = standing.told;
             let before = std::mem::replace(&mut state.announcement, told);
             if let (Some(since), false) = (standing.disconnected, state.disconnected) {
                 state.disconnected_at = since;

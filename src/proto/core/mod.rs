@@ -38,6 +38,7 @@ mod parts;
 mod performance;
 mod preface;
 mod receive;
+mod repeats;
 mod reports;
 mod respond;
 #[cfg(test)]
@@ -76,7 +77,6 @@ use crate::proto::trunk::Card;
 use admission::Admissions;
 use announce::Announcements;
 use datagrams::Datagrams;
-use disconnected::Repeats;
 use everywhere::Shares;
 use found::Finds;
 use handed::Handed;
@@ -84,6 +84,7 @@ use in_hand::InHand;
 use jobs::Jobs;
 use lead::Lead;
 use orders::{Order, Orders};
+use repeats::Repeats;
 use reports::Reports;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -278,7 +279,7 @@ impl Core {
     /// Whether work goes on that is done slice by slice, and so whatever the time is.
     #[inline]
     pub fn has_slices(&self) -> bool {
-        self.shares.working() || !self.orders.is_done()
+        self.shares.working() || self.repeats.working() || !self.orders.is_done()
     }
 
     /// Everything that is due: deadlines, the card's indications, the next slice of work over many endpoints.
@@ -291,6 +292,7 @@ impl Core {
         self.handle_gateways(turn);
         self.handle_jobs_due(turn);
         self.look_after_handed(turn);
+        self.answer_questions(turn);
         self.answer_repeats(turn);
         self.make_found(turn);
         self.handle_events(turn);
@@ -472,6 +474,8 @@ impl Core {
             Envelope::Settle { states } => self.order(turn, Order::Settle(states)),
             Envelope::Settled { states } => self.lead_settled(turn, from, states),
             Envelope::Announce(announcement) => self.order(turn, Order::Announce(announcement)),
+            Envelope::Announcing { key, range, until } => self.ask_announced(from, key, range, until),
+            Envelope::Announced { key } => self.note_announced(turn, key),
             Envelope::Trigger { endpoint, source } => self.lead_trigger(turn, endpoint, source),
             Envelope::Unreachable { id, to } => self.note_unreachable(id, to),
             Envelope::EndedStream { gateway, peer } => self.note_ended_stream(turn.now, gateway, peer),

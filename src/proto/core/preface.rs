@@ -87,6 +87,8 @@ pub(super) enum Standing {
     Owed,
     /// Announcements that are out may concern it.
     Announced,
+    /// The same; whether one is still to be sent other cores know.
+    Elsewhere,
 }
 
 impl Core {
@@ -126,17 +128,18 @@ impl Core {
 
     /// What stands before a response, in one look at its endpoint.
     #[inline]
-    fn standing(&self, preface: Preface) -> Standing {
+    pub(super) fn standing(&self, preface: Preface) -> Standing {
         let endpoint = match preface {
             Preface::None => return Standing::Clear,
             Preface::Endpoint(endpoint) => endpoint,
-            Preface::Spans(..) => return Standing::Announced,
+            Preface::Spans(..) => return Standing::Elsewhere,
         };
-        match self.calls.endpoints.get(endpoint).map(|state| (state.announcement, state.service.in_service)) {
-            Some((Told::Waiting, true)) => Standing::Owed,
-            Some((Told::Waiting | Told::Done, _)) => Standing::Clear,
+        match self.calls.endpoints.get(endpoint).map(|state| state.announcement) {
+            Some(Told::Waiting) => Standing::Owed,
+            Some(Told::Done) => Standing::Clear,
+            Some(Told::Outstanding(_)) => Standing::Announced,
             // That of another core was chosen for `$`.
-            Some((Told::Outstanding(_), _)) | None => Standing::Announced,
+            None => Standing::Elsewhere,
         }
     }
 
@@ -150,7 +153,7 @@ impl Core {
         front: &mut Front,
     ) -> Standing {
         let standing = self.standing(preface);
-        if standing == Standing::Announced {
+        if matches!(standing, Standing::Announced | Standing::Elsewhere) {
             self.put_announced(turn, way, preface, front);
         }
         standing

@@ -225,6 +225,9 @@ impl Core {
     /// Gives back what was finished.
     pub(super) fn give_back<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, message: Message) {
         let Message { frame, datagram, .. } = message;
+        if self.waits_for_final(turn, message) {
+            return;
+        }
         if datagram == KEPT {
             turn.out.release(frame);
         } else if frame.core == self.id {

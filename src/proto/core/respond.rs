@@ -107,8 +107,9 @@ impl Core {
             }
             front + length
         };
-        if handle.is_some() && standing == Standing::Owed {
-            // The announcement was withdrawn while the command was under way.
+        // An announcement was withdrawn while the command was under way.
+        let withdrawn = standing == Standing::Elsewhere && announcements.withdrawn_since(received.origin.arrival);
+        if let Some(handle) = handle.filter(|_| standing == Standing::Owed || withdrawn) {
             fill(scratch, &Front::Nothing);
             self.hold_final(turn, *received, handle, preface);
         } else if !turn.out.transmit(from, local, |buffer| fill(buffer, &front)) {
@@ -128,6 +129,10 @@ impl Core {
         handle: history::Handle,
         preface: Preface,
     ) {
+        // One that was held may have been confirmed, or forgotten, meanwhile.
+        if self.history.body(handle).is_none() {
+            return;
+        }
         let manners = self.settings.manners(way.agent);
         let mut front = Front::Nothing;
         self.put_in_front(turn, way, preface, &mut front);

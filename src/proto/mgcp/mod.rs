@@ -427,7 +427,7 @@ pub fn in_service(calls: &Calls, endpoint: EndpointIndex) -> Result<(), Refused>
     match (state.service.in_service, state.service.refusal) {
         (true, _) => Ok(()),
         // Before the agent has seen a restart only 501 may be seen (G-RST-03).
-        (false, 531) if state.announcement != Announcement::Waiting => Err(FACILITY_FAILED),
+        (false, 531) if state.announcement == Announcement::Done => Err(FACILITY_FAILED),
         (false, _) => Err(OUT_OF_SERVICE),
     }
 }

@@ -24,7 +24,7 @@ pub struct Standing {
 /// What an agent has heard of an endpoint, as its owner is to know it (G-RST-03, G-DIS-06).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Heard {
-    /// Its restart is still to be announced. Out of service it means nothing.
+    /// Its restart, or that it is out of service, is still to be announced.
     Nothing,
     /// That it was disconnected is still to be announced.
     CutOff,
@@ -69,8 +69,15 @@ impl Coordinator {
 
     fn heard(&self, endpoint: EndpointIndex, want: Want, told: Told) -> Heard {
         let when_connected = if self.is_cut_off(endpoint) { Heard::CutOff } else { Heard::All };
-        if want.is_out() || self.lost.contains(endpoint) {
+        if self.lost.contains(endpoint) {
             return Heard::Nothing;
+        }
+        if want.is_out() {
+            return match told {
+                Told::Message { method: RestartMethod::Forced, confirmed: true, .. } => Heard::All,
+                Told::Message { method: RestartMethod::Forced, .. } => self.under_way(endpoint).unwrap_or(Heard::Nothing),
+                _ => Heard::Nothing,
+            };
         }
         match told {
             Told::Nothing | Told::Message { method: RestartMethod::Forced, .. } => Heard::Nothing,
