@@ -255,7 +255,9 @@ fn errors_are_followed_at_the_pace_of_the_disconnect() {
         assert!(second.id != first.id && second.get("RM") == Some("disconnected"));
         w.take_mail();
         w.send_from(agent(1, 2727), 0, format!("521 {} there\r\nN: ca2@ca2.example.net\r\n", second.id).as_bytes());
-        w.run_for(S);
+        w.run_for(900 * MS);
+        assert!(own_commands(w, "RSIP").is_empty(), "nor is a redirection followed before it");
+        wait_for_announcement(w);
         let third = own_commands(w, "RSIP");
         assert!(third.iter().all(|(to, rsip)| *to == agent(2, 2727) && rsip.get("RM") == Some("disconnected")), "{third:?}");
         let id = third[0].1.id;

@@ -134,7 +134,8 @@ impl Coordinator {
         self.out.push_back(Action::NotifiedEntity { pattern: entry.pattern, group });
         let endpoints = entry.pattern.selection(&self.topology);
         self.jobs.push_front(Job::over_selection(What::Settle { slot, group: Some((old, group)) }, endpoints));
-        if entry.redirects > REDIRECTS_AT_ONCE {
+        // What keeps disconnects from flooding an agent holds for redirected ones too (4.4.7).
+        if entry.redirects > REDIRECTS_AT_ONCE || entry.pace == Pace::Disconnected {
             self.wait(now, slot, Pace::Retry);
         } else {
             self.ledger.set_status(slot, Status::Waiting(now));
