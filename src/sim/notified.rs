@@ -111,8 +111,9 @@ impl Notified {
                 .or(may_be_lost.then_some(0))
                 .unwrap_or_else(|| panic!("events told again that were answered, in {}; open {:?}", text(), line.open));
             let lost = line.open.get(..place).unwrap_or_default();
-            // One that was out together with the one before stood behind it; of those that the agent is past any may be left out.
-            let apart = lost.is_sorted_by(|one, next| next.since.since(one.since) > T_MAX || one.is_there && next.is_there);
+            // One that was out together with the one before stood behind it; those that the agent is past may be left out.
+            let unknown = lost.iter().filter(|open| !open.is_there);
+            let apart = unknown.is_sorted_by(|one, next| next.since.since(one.since) > T_MAX);
             assert!(self.restarts || apart, "{lost:?} are left out, of which not all were given up");
             self.gaps.extend(lost.iter().map(|open| format!("Notify {} of {endpoint:?} was given up", open.id)));
             line.open.clear();
@@ -215,6 +216,20 @@ mod tests {
         notified.sent(AT, E, std::slice::from_ref(&one), &two);
         notified.sent(AT, E, &[one, two], &notify(3, "T/oc(3)"));
         notified.sent(AT, E, &[], &notify(4, "T/oc(3)"));
+    }
+
+    #[test]
+    fn what_the_agent_is_past_may_be_left_out_before_one_that_is_given_up() {
+        let mut notified = after(4);
+        let [one, two, three, four] = [1, 2, 3, 4].map(|number| notify(number, &format!("T/oc({number})")));
+        notified.sent(AT, E, &[], &one);
+        notified.sent(AT, E, std::slice::from_ref(&one), &two);
+        notified.answered(2);
+        let later = AT + T_MAX / 2;
+        notified.sent(later, E, &[], &three);
+        notified.sent(later, E, &[three], &four);
+        notified.sent(later + T_MAX, E, &[], &notify(5, "T/oc(4)"));
+        assert_eq!(notified.gaps().len(), 2);
     }
 
     #[test]
