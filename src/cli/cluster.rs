@@ -78,8 +78,9 @@ pub fn link(view: &LinkView) -> String {
     let central = view.central.as_ref().map_or(String::new(), |central| format!(" with {central}"));
     let restored = if view.restored > 0 { format!(" ({} of the last life)", view.restored) } else { String::new() };
     let standby = view.standby.as_ref().map_or(String::new(), |standby| format!(", standby {standby}"));
+    let decisions = self::decisions(&view.decisions);
     format!(
-        "node {} of a cluster, {}{central}{standby}, epoch {}: {} calls{restored}; granted {}, refused {}, admitted by quota {}, admitted alone {}, refused alone {}; decisions p50 {} us, p99 {} us, overdue {}, late {}, central node busy {}; waiting: {} requests, {} reports; stale messages {}, unreadable {}, lost {}; syncs {}, the last of {} calls in {} us\n{quotas}",
+        "node {} of a cluster, {}{central}{standby}, epoch {}: {} calls{restored}; granted {}, refused {}, admitted by quota {}, admitted alone {}, refused alone {}; decisions p50 {} us, p99 {} us, overdue {}, late {}, central node busy {}; waiting: {} requests, {} reports; stale messages {}, unreadable {}, lost {}; syncs {}, the last of {} calls in {} us\n{decisions}{quotas}",
         view.node,
         view.state,
         view.epoch,
@@ -103,6 +104,16 @@ pub fn link(view: &LinkView) -> String {
         view.synced,
         view.sync_us,
     )
+}
+
+/// How long decisions took; nothing before the first.
+fn decisions(decisions: &[(u64, u64)]) -> String {
+    let row = |&(us, count): &(u64, u64)| match us {
+        u64::MAX => format!("more: {count}"),
+        us => format!("{us} us: {count}"),
+    };
+    let rows: Vec<String> = decisions.iter().filter(|(_, count)| *count > 0).map(row).collect();
+    if rows.is_empty() { String::new() } else { format!("decisions within {}\n", rows.join(", ")) }
 }
 
 /// Call control blocks.

@@ -115,6 +115,8 @@ struct Run {
     lost: u64,
     asked: BTreeMap<(u64, Leg), Time>,
     times: Histogram<u64>,
+    /// All of them together, in microseconds.
+    times_us: u64,
     octets: Vec<u8>,
     /// Told when the last word is said.
     done: Option<Sender<()>>,
@@ -127,8 +129,19 @@ impl Link {
         let (context, octets) = (zmq::Context::new(), Vec::new());
         let connections = self.centrals.iter().map(|_| Connection::None).collect();
         let awake = Awake::new(self.clock);
-        let mut run =
-            Run { awake, link: self, context, connections, unreadable: 0, lost: 0, asked: BTreeMap::new(), times, octets, done: None };
+        let mut run = Run {
+            awake,
+            link: self,
+            context,
+            connections,
+            unreadable: 0,
+            lost: 0,
+            asked: BTreeMap::new(),
+            times,
+            times_us: 0,
+            octets,
+            done: None,
+        };
         while run.turn() {}
         // Closed first: what was said last is sent while the context ends.
         let done = run.done.take();
@@ -212,6 +225,10 @@ impl Run {
                         self.asked.insert((call.number(), call.leg()), now);
                         self.step(now, Event::Ask(guid(call), call.leg(), charge));
                     }
+                    ToLink::AskBoth((call, charge), (other, with)) => {
+                        self.asked.insert((call.number(), call.leg()), now);
+                        self.step(now, Event::AskBoth((guid(call), call.leg(), charge), (guid(other), other.leg(), with)));
+                    }
                     ToLink::Change(call, charge) => self.step(now, Event::Change(guid(call), call.leg(), charge)),
                     ToLink::Fact(call, charge) => self.step(now, Event::Fact(guid(call), call.leg(), charge)),
                     ToLink::Took(call, charge) => self.step(now, Event::Took(guid(call), call.leg(), charge)),
@@ -275,7 +292,9 @@ impl Run {
             }
             Action::Decided(guid, leg, decision) => {
                 if let Some(asked) = self.asked.remove(&(guid.number, leg)) {
-                    self.times.saturating_record((now.since(asked).as_micros() as u64).max(1));
+                    let took = (now.since(asked).as_micros() as u64).max(1);
+                    self.times.saturating_record(took);
+                    self.times_us += took;
                 }
                 let call = Call::new(guid.number, leg);
                 self.tell(call.core(), FromLink::Decided(call, result(decision)));
@@ -430,6 +449,8 @@ impl Run {
             sync_us: counts.synced.1.as_micros() as u64,
             p50_us: self.times.value_at_quantile(0.5),
             p99_us: self.times.value_at_quantile(0.99),
+            decisions: view::histogram(&self.times),
+            decisions_us: self.times_us,
             lease_ms: Some(until.since(now).as_millis() as u64).filter(|left| *left > 0),
             quotas: quotas.map(|view| QuotaRow::at(node.calls().tree(), &view)).collect(),
         }

@@ -70,12 +70,28 @@ pub struct LinkView {
     pub p50_us: u64,
     /// See `p50_us`.
     pub p99_us: u64,
+    /// The same as a histogram (R44): how many took at most so many microseconds and more than those before; of the last, any time.
+    #[serde(default)]
+    pub decisions: Vec<(u64, u64)>,
+    /// How long all of them took, in microseconds.
+    #[serde(default)]
+    pub decisions_us: u64,
     /// Quotas hold for so much longer; none: they hold no more, and calls are asked for.
     #[serde(default)]
     pub lease_ms: Option<u64>,
     /// What this gateway may have of scopes that are given out in quotas.
     #[serde(default)]
     pub quotas: Vec<QuotaRow>,
+}
+
+/// Upper ends of the histogram of decisions, in microseconds.
+const DECISION_US: [u64; 12] = [50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 250_000];
+
+/// See [`LinkView::decisions`].
+pub fn histogram(times: &hdrhistogram::Histogram<u64>) -> Vec<(u64, u64)> {
+    let mut from = 0;
+    let ends = DECISION_US.into_iter().chain([u64::MAX]);
+    ends.map(|end| (end, times.count_between(std::mem::replace(&mut from, end.saturating_add(1)), end))).collect()
 }
 
 /// The central node.

@@ -336,7 +336,12 @@ impl Metrics {
         for (name, help, value) in gauges {
             ConstGauge::new(value).encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
         }
-        Ok(())
+        let decisions: Vec<(f64, u64)> =
+            view.decisions.iter().map(|&(us, count)| (if us == u64::MAX { f64::INFINITY } else { us as f64 / 1e6 }, count)).collect();
+        let (sum, count) = (view.decisions_us as f64 / 1e6, decisions.iter().map(|(_, count)| count).sum());
+        let help = "How long calls that asked the central node waited for the decision";
+        let mut metric = encoder.encode_descriptor("cluster_decision_seconds", help, None, MetricType::Histogram)?;
+        metric.encode_histogram::<NoLabelSet>(sum, count, &decisions, None)
     }
 
     /// Performance of facilities (RFC 4805, RFC 3896), as it adds up since the start.

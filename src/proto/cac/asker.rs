@@ -39,6 +39,15 @@ impl Call {
         Call { number, leg }
     }
 
+    /// The call with this number that is charged this.
+    pub fn of(number: u64, charge: &Charge) -> Call {
+        let leg = match charge.direction {
+            Direction::Inbound => Leg::Ingress,
+            Direction::Outbound => Leg::Egress,
+        };
+        Call { number, leg }
+    }
+
     /// Whose core it is: the place among the cores.
     pub fn core(self) -> usize {
         (self.number >> 56) as usize
@@ -50,6 +59,8 @@ impl Call {
 pub enum ToLink {
     /// May this call begin?
     Ask(Call, Charge),
+    /// May both legs of a pair begin? The answer is about the first. The second one's core is another one, perhaps, which numbered it.
+    AskBoth((Call, Charge), (Call, Charge)),
     /// May it be charged so?
     Change(Call, Charge),
     /// It is charged so from now on, whatever anybody says: it was so before, or needs less.
@@ -108,6 +119,8 @@ struct Question {
     charge: Charge,
     /// Of a change: what the call has.
     has: Option<Charge>,
+    /// The other leg of a pair, which is asked for with it.
+    with: Option<(Call, Charge)>,
 }
 
 impl Question {
@@ -180,13 +193,10 @@ impl Asker {
         }
     }
 
-    fn next(&mut self, charge: &Charge) -> Call {
+    /// A call that may be charged this: its number is taken.
+    pub fn next(&mut self, charge: &Charge) -> Call {
         self.last += 1;
-        let leg = match charge.direction {
-            Direction::Inbound => Leg::Ingress,
-            Direction::Outbound => Leg::Egress,
-        };
-        Call { number: u64::from(self.core) << 56 | self.last, leg }
+        Call::of(u64::from(self.core) << 56 | self.last, charge)
     }
 
     /// The quotas of this core.
@@ -292,6 +302,15 @@ impl Asker {
     /// quotas that there are, which nobody need be asked about. With too many questions on their way it is not asked, and whoever waits
     /// is told when the time is over.
     pub fn ask(&mut self, now: Time, ticket: Ticket, charge: &Charge, has: &Charge, slot: Option<u32>) {
+        self.ask_with(now, ticket, (charge, has), slot, None);
+    }
+
+    /// The same for a new call and the other leg of its pair, which has a number already ([`Asker::next`]): both or none.
+    pub fn ask_both(&mut self, now: Time, ticket: Ticket, charge: &Charge, with: (Call, Charge)) {
+        self.ask_with(now, ticket, (charge, &Charge::EMPTY), None, Some(with));
+    }
+
+    fn ask_with(&mut self, now: Time, ticket: Ticket, (charge, has): (&Charge, &Charge), slot: Option<u32>, with: Option<(Call, Charge)>) {
         if self.questions.len() >= self.limit {
             return;
         }
@@ -299,13 +318,14 @@ impl Asker {
         let has = if call == Call::NONE { Charge::EMPTY } else { *has };
         let charge = self.quotas.lease(now, charge, &has);
         let question = match call {
-            Call::NONE => Question { ticket, call: self.next(&charge), charge, has: None },
-            call => Question { ticket, call, charge, has: Some(has) },
+            Call::NONE => Question { ticket, call: self.next(&charge), charge, has: None, with },
+            call => Question { ticket, call, charge, has: Some(has), with: None },
         };
         self.questions.push(question);
-        self.out.push_back(match question.has {
-            None => ToLink::Ask(question.call, charge),
-            Some(_) => ToLink::Change(question.call, charge),
+        self.out.push_back(match (question.has, with) {
+            (None, Some(with)) => ToLink::AskBoth((question.call, charge), with),
+            (None, None) => ToLink::Ask(question.call, charge),
+            (Some(_), _) => ToLink::Change(question.call, charge),
         });
     }
 
@@ -359,13 +379,33 @@ impl Asker {
             None => ToLink::Alone(question.call, question.charge),
             Some(_) => ToLink::Fact(question.call, question.charge),
         });
+        self.out.extend(question.with.map(|(call, charge)| ToLink::Alone(call, charge)));
         self.granted = Some(question);
         true
+    }
+
+    /// The other leg of the pair that was granted just now; whoever takes it sees to it that it begins ([`Asker::accept`]), or ends
+    /// ([`Asker::decline`]).
+    pub fn take_with(&mut self) -> Option<(Call, Charge)> {
+        self.granted.as_mut()?.with.take()
+    }
+
+    /// This call of this core's, of a pair, was granted on another one: it is to be used at once, and [`Asker::settle`] called.
+    pub fn accept(&mut self, call: Call, charge: Charge) {
+        self.granted = Some(Question { ticket: Ticket::default(), call, charge, has: None, with: None });
+    }
+
+    /// It was granted, and does not begin.
+    pub fn decline(&mut self, call: Call) {
+        self.tell_end(call);
     }
 
     /// Whoever asked has been told: what was granted and not used is given back.
     pub fn settle(&mut self) {
         let Some(question) = self.granted.take() else { return };
+        if let Some((call, _)) = question.with {
+            self.tell_end(call);
+        }
         self.quotas.give_back(&question.charge, &question.has());
         match question {
             Question { call, has: None, .. } => self.tell_end(call),
@@ -578,5 +618,35 @@ mod tests {
         assert_eq!(sent(&mut asker), [ToLink::Ask(call, wanted)]);
         assert_eq!(asker.handle(FromLink::Decided(call, Ok(()))), None);
         assert_eq!(asker.begin(NOW, &Charge::EMPTY), Some((Call::NONE, Charge::EMPTY)), "what counts nowhere is nobody's business");
+    }
+
+    /// Both legs of a pair in one question; what is granted and not used is given back, each by itself.
+    #[test]
+    fn a_pair_is_one_question() {
+        let mut asker = Asker::new(2, 4, 1, 4);
+        let wanted = charge(Class::Normal, 0);
+        let with = (asker.next(&wanted), wanted);
+        for used in [true, false] {
+            asker.ask_both(NOW, Ticket(7), &wanted, with);
+            let [ToLink::AskBoth((call, _), asked)] = sent(&mut asker)[..] else { panic!("not asked") };
+            assert_eq!(asked, with);
+            assert_eq!(asker.handle(FromLink::Decided(call, Ok(()))), Some((Ticket(7), wanted, Ok(()))));
+            if used {
+                assert_eq!(asker.take_with(), Some(with));
+                assert_eq!(asker.begin(NOW, &wanted), Some((call, wanted)));
+            }
+            asker.settle();
+            assert_eq!(sent(&mut asker), if used { vec![] } else { vec![ToLink::End(with.0), ToLink::End(call)] });
+        }
+        asker.ask_both(NOW, Ticket(8), &wanted, with);
+        let [ToLink::AskBoth((call, _), _)] = sent(&mut asker)[..] else { panic!("not asked") };
+        assert!(asker.go_alone(Ticket(8)));
+        assert_eq!(sent(&mut asker), [ToLink::Alone(call, wanted), ToLink::Alone(with.0, wanted)]);
+        // At the core of the other leg.
+        let mut other = Asker::new(0, 4, 1, 4);
+        other.accept(with.0, wanted);
+        assert_eq!(other.begin(NOW, &wanted), Some((with.0, wanted)));
+        other.decline(with.0);
+        assert_eq!(sent(&mut other), [ToLink::End(with.0)]);
     }
 }

@@ -24,6 +24,8 @@ pub mod features {
     pub const FLOORS: u32 = 1 << 3;
     /// A central node that knows [`Span`](super::Span)s.
     pub const PAGES: u32 = 1 << 4;
+    /// A central node that knows [`ToCentral::AskBoth`](super::ToCentral::AskBoth).
+    pub const PAIRS: u32 = 1 << 5;
 }
 
 /// One of the central nodes that a gateway is configured with, by its place among them.
@@ -123,6 +125,8 @@ pub enum ToCentral {
     },
     /// IP_LOOKUP or ALLOCATE.
     Ask(Request),
+    /// Both legs of a pair, which have one handle: both may begin or none. The reply is about the first.
+    AskBoth(Request, Request),
     /// A call is to be charged otherwise.
     Modify(Request),
     /// What happened.

@@ -6,9 +6,9 @@ use super::envelope::{Envelope, JobId};
 use super::jobs::{Job, Owner, Wait};
 use super::outside::{Frames, Outside, Turn};
 use crate::proto::base::{CoreId, Counter, EndpointIndex, HexId, Time};
-use crate::proto::cac::asker::{Asker, FromLink, ToLink};
+use crate::proto::cac::asker::{Asker, Call, FromLink, ToLink};
 use crate::proto::cac::share::{Bank, Ticket, ToBank, ToHolder};
-use crate::proto::cac::{Amount, Amounts, Cause, Charge, Denial, ScopeId};
+use crate::proto::cac::{Amount, Amounts, Cause, Charge, Class, Denial, ScopeId};
 use crate::proto::endpoint::ConnectionSlot;
 use crate::proto::h248;
 use crate::proto::mgcp::create::Half;
@@ -33,6 +33,9 @@ pub(super) enum Resume {
     /// The first half of a pair is made.
     First(EndpointIndex, Created),
 }
+
+/// No first half that is asked for with the second one.
+pub(super) const NO_FIRST: (u64, Charge) = (0, Charge::EMPTY);
 
 /// A refusal, for operators who ask why (R46).
 #[derive(Clone, Copy, Debug)]
@@ -71,12 +74,23 @@ pub(super) struct Admissions {
     denied: Vec<[u64; Cause::ALL.len()]>,
     denials: VecDeque<DenialView>,
     tell_at: Time,
+    /// The first half of the pair whose second one is being made here.
+    pub first: (u64, Charge),
+    /// First halves of this core that were granted with their second ones, until those are made.
+    granted: Vec<(JobId, Call, Charge)>,
 }
 
 impl Admissions {
     pub fn new(bank: Option<Bank>, scopes: usize) -> Admissions {
         let denied = vec![[0; Cause::ALL.len()]; scopes];
-        Admissions { bank, denied, denials: VecDeque::with_capacity(DENIALS_MAX), tell_at: Time::NEVER }
+        Admissions {
+            bank,
+            denied,
+            denials: VecDeque::with_capacity(DENIALS_MAX),
+            tell_at: Time::NEVER,
+            first: NO_FIRST,
+            granted: Vec::new(),
+        }
     }
 
     /// When the bank is to hear of changes.
@@ -119,6 +133,74 @@ impl Core {
         }
     }
 
+    /// A first half is to be charged this: its number, where the node of a cluster must be asked for it.
+    pub(super) fn number_first(&mut self, charge: Charge) -> (u64, Charge) {
+        let asks = !charge.is_empty() && charge.class != Class::Emergency;
+        self.asker().filter(|_| asks).map_or(NO_FIRST, |asker| (asker.next(&charge).number(), charge))
+    }
+
+    /// Claims for a half that another core wants; for a second one, in a cluster, with the first.
+    pub(super) fn claim_made(&mut self, now: Time, job: JobId, charge: &Charge, half: Half) {
+        let (number, first) = std::mem::replace(&mut self.admissions.first, NO_FIRST);
+        match self.asker() {
+            Some(asker) if half == Half::Second && !first.is_empty() => {
+                asker.ask_both(now, ticket(job), charge, (Call::of(number, &first), first));
+                self.counters.add(Counter::AdmissionClaims);
+            }
+            _ => self.claim(now, job, charge, &Charge::EMPTY, None),
+        }
+    }
+
+    /// What was granted for a second half was for the first one too: its core hears of that before it hears that the second one is made.
+    fn hand_over<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, id: JobId) {
+        let Some((call, charge)) = self.asker().and_then(Asker::take_with) else { return };
+        match self.jobs.get(id).map(|job| job.owner) {
+            Some(Owner::There(core, job)) => {
+                self.must_tell(turn, core, Envelope::FirstGranted { job, first: (call.number(), charge) });
+            }
+            _ => {
+                if let Some(asker) = self.asker() {
+                    asker.decline(call);
+                }
+            }
+        }
+    }
+
+    /// A first half of this core was granted with its second one, about which the next thing that is heard decides.
+    pub(super) fn first_granted(&mut self, job: JobId, (number, charge): (u64, Charge)) {
+        self.admissions.granted.push((job, Call::of(number, &charge), charge));
+    }
+
+    fn take_first(&mut self, job: JobId) -> Option<(Call, Charge)> {
+        let granted = &mut self.admissions.granted;
+        let place = granted.iter().position(|(of, ..)| *of == job)?;
+        let (_, call, charge) = granted.swap_remove(place);
+        Some((call, charge))
+    }
+
+    /// The first half of a pair is made now, with what was granted for it; [`Core::settle_first`] comes next.
+    pub(super) fn accept_first(&mut self, job: JobId) {
+        let first = self.take_first(job);
+        if let (Some(asker), Some((call, charge))) = (self.asker(), first) {
+            asker.accept(call, charge);
+        }
+    }
+
+    /// It is made, or is not.
+    pub(super) fn settle_first(&mut self) {
+        if let Some(asker) = self.asker() {
+            asker.settle();
+        }
+    }
+
+    /// A first half is not made.
+    pub(super) fn decline_first(&mut self, job: JobId) {
+        let first = self.take_first(job);
+        if let (Some(asker), Some((call, _))) = (self.asker(), first) {
+            asker.decline(call);
+        }
+    }
+
     /// In a cluster: the next message for the node, to be taken away with [`Core::sent_to_node`].
     pub fn for_node(&self) -> Option<ToLink> {
         self.calls.desk.as_ref()?.asker.as_ref()?.first()
@@ -138,6 +220,7 @@ impl Core {
         if let Some(asker) = self.asker() {
             asker.settle();
         }
+        self.deliver(turn);
     }
 
     /// Sends the next message about places; false when there is none.
@@ -196,7 +279,10 @@ impl Core {
         // A command that was aborted or answered meanwhile has left the table; its places are spare.
         if let Some(Job { wait: Wait::Claim(charge, resume), .. }) = self.jobs.get(id).copied() {
             match result {
-                Ok(()) => self.resume(turn, id, resume),
+                Ok(()) => {
+                    self.hand_over(turn, id);
+                    self.resume(turn, id, resume);
+                }
                 Err(denial) => self.deny(turn, id, charge, denial),
             }
         }
@@ -257,6 +343,7 @@ impl Core {
         };
         let resume = resume.filter(|_| self.calls.desk.as_mut().is_some_and(|desk| desk.overdue(ticket(id), open)));
         let Some(resume) = resume else { return self.refuse_claim(turn, id, Cause::Unreachable) };
+        self.hand_over(turn, id);
         self.resume(turn, id, resume);
         if let Some(asker) = self.asker() {
             asker.settle();

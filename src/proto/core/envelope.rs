@@ -5,6 +5,7 @@ use super::missed::Standing;
 use crate::proto::aggregate::Pattern;
 use crate::proto::base::srtp::Passed;
 use crate::proto::base::{AgentId, EndpointIndex, EndpointRange, FrameRef, Time, TransactionId};
+use crate::proto::cac::Charge;
 use crate::proto::cac::share::{ToBank, ToHolder};
 use crate::proto::endpoint::{ConnectionId, Service};
 use crate::proto::mgcp::bulk::{Part, StateTypes};
@@ -116,6 +117,16 @@ pub enum Envelope {
         job: JobId,
         /// The command.
         message: Message,
+        /// In a cluster: the number of the first half, and what it is to be charged, which is asked for with the second one;
+        /// [`Charge::EMPTY`]: nothing.
+        first: (u64, Charge),
+    },
+    /// Before [`Envelope::Made`] or [`Envelope::TryFailed`] of a pair: its first half, of this number, may begin and be charged this.
+    FirstGranted {
+        /// The job.
+        job: JobId,
+        /// As in [`Envelope::Pair`].
+        first: (u64, Charge),
     },
     /// To the owner of a second half: the first one is there too. Answered by Applied, or TryFailed when the half is gone.
     Join {

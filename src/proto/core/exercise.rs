@@ -522,6 +522,66 @@ mod tests {
         }
     }
 
+    /// A pair in a cluster: one question for both halves; granted, both begin; refused, none; whatever ends a half tells its call.
+    #[test]
+    fn both_halves_of_a_pair_are_asked_for_in_one_question() {
+        let facility = FacilityPlan { kind: FacilityKind::T1, unit: 1, common_channel: false };
+        let mut plan = plan(&[facility], 8, 64, 512).unwrap();
+        let tree = Tree::new(vec![Scope::new(Kind::TrunkGroup, "north")]).unwrap();
+        let groups = vec![ScopeId(0); plan.topology.len() as usize];
+        let decide_within = Duration::from_millis(250);
+        plan.admission = Some(Admission { tree, groups, decide_within, cluster: true, open: vec![true] });
+        let settings = Settings { admission: vec![cac::Limits::NONE], ..settings() };
+        let card = card(&plan, [192, 0, 2, 20].into(), 8, 1);
+        let mut lone = Lone::new(plan, settings, Box::new(card), 1, Time::from_millis(1000));
+        assert!(lone.restart());
+        let command = |lone: &mut Lone, text: &str| {
+            let frame = lone.receive(|room| copy(text.as_bytes(), room)).unwrap();
+            lone.handle(frame);
+        };
+        let codes = |lone: &mut Lone| -> Vec<String> {
+            lone.handle_time();
+            let codes = lone.sent().map(|sent| String::from_utf8_lossy(&sent[..5]).into_owned()).collect();
+            lone.end_turn();
+            codes
+        };
+        let told = |lone: &mut Lone| std::iter::from_fn(|| lone.take_for_node()).collect::<Vec<_>>();
+        let pair = "ds/ds1-1/1@tgw.example.net MGCP 1.0\r\nC: 1\r\nM: recvonly\r\nZ2: ds/ds1-1/2@tgw.example.net\r\n";
+        command(&mut lone, &format!("CRCX 1 {pair}"));
+        let [ToLink::AskBoth((second, outbound), (first, inbound))] = told(&mut lone)[..] else { panic!("not one question") };
+        assert_eq!((outbound.direction, inbound.direction), (cac::Direction::Outbound, cac::Direction::Inbound));
+        lone.hear(FromLink::Decided(second, Ok(())));
+        assert_eq!((codes(&mut lone), told(&mut lone)), (vec!["200 1".into()], vec![]));
+        command(&mut lone, "DLCX 2 ds/ds1-1/1@tgw.example.net MGCP 1.0\r\n");
+        assert_eq!((codes(&mut lone), told(&mut lone)), (vec!["250 2".into()], vec![ToLink::End(first)]));
+        command(&mut lone, "DLCX 3 ds/ds1-1/2@tgw.example.net MGCP 1.0\r\n");
+        assert_eq!((codes(&mut lone), told(&mut lone)), (vec!["250 3".into()], vec![ToLink::End(second)]));
+        // Refused: nothing is there, and nothing has to be told.
+        command(&mut lone, &format!("CRCX 4 {pair}"));
+        let [ToLink::AskBoth((second, _), _)] = told(&mut lone)[..] else { panic!("not one question") };
+        let denial = cac::Denial { scope: ScopeId(0), cause: cac::Cause::Calls, used: 1, limit: 1 };
+        lone.hear(FromLink::Decided(second, Err(denial)));
+        assert_eq!((codes(&mut lone), told(&mut lone)), (vec!["403 4".into()], vec![]));
+        // The second half is granted and its card refuses: the first one's call is over too.
+        command(&mut lone, &format!("CRCX 5 {pair}"));
+        let [ToLink::AskBoth((second, _), (first, _))] = told(&mut lone)[..] else { panic!("not one question") };
+        lone.ask(Ask::Card(CardOrder::Refuse(1)));
+        lone.hear(FromLink::Decided(second, Ok(())));
+        let mut ends = told(&mut lone);
+        ends.sort_by_key(|end| if *end == ToLink::End(first) { 0 } else { 1 });
+        assert_eq!((codes(&mut lone).len(), ends), (1, vec![ToLink::End(first), ToLink::End(second)]));
+        assert_eq!(lone.held(), 0);
+        // Nobody answers: both begin alone, and the node hears of both.
+        command(&mut lone, &format!("CRCX 6 {pair}"));
+        let [ToLink::AskBoth((second, outbound), (first, inbound))] = told(&mut lone)[..] else { panic!("not one question") };
+        for _ in 0..31 {
+            lone.pass(Duration::from_millis(10));
+            lone.handle_time();
+        }
+        assert_eq!(codes(&mut lone), ["100 6", "200 6"]);
+        assert_eq!(told(&mut lone), [ToLink::Alone(second, outbound), ToLink::Alone(first, inbound)]);
+    }
+
     #[test]
     fn an_input_is_taken_apart_and_settles() {
         let input = b"!T!aCRCX 1 ds/ds1-1/5@tgw.example.net MGCP 1.0\nC: 1\nM: recvonly\n\x1e!D\

@@ -3,6 +3,7 @@
 //! waits here until the announcement is out.
 
 use super::Core;
+use super::admission::NO_FIRST;
 use super::envelope::{Envelope, JobId, Message};
 use super::outside::{Frames, Outside, Turn};
 use super::receive::Received;
@@ -75,7 +76,7 @@ impl Core {
                 // Another command was faster, or it was named and need not be free.
                 match half {
                     Half::Whole => self.handle_try(turn, core, job, message),
-                    Half::First | Half::Second => self.handle_pair(turn, core, job, message),
+                    Half::First | Half::Second => self.handle_pair(turn, (core, job, message), NO_FIRST),
                 }
                 continue;
             }

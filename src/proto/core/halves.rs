@@ -5,7 +5,7 @@
 //! one's core says that it is still there and shows it, then the first one appears: both or none (G-CRX-08, G-SHD-06).
 
 use super::Core;
-use super::admission::Resume;
+use super::admission::{NO_FIRST, Resume};
 use super::command::Step;
 use super::envelope::{Envelope, JobId, Message};
 use super::jobs::{Job, Wait};
@@ -16,7 +16,7 @@ use crate::proto::cac::Charge;
 use crate::proto::codec::mgcp::{Command, Verb};
 use crate::proto::endpoint::{Connection, ConnectionId, ConnectionSlot, LocalMedia, Remote};
 use crate::proto::mgcp::create::{self, Begun, Half};
-use crate::proto::mgcp::{self, CreatePlan, Created, Outcome, Refused, delete};
+use crate::proto::mgcp::{self, CreatePlan, Created, Outcome, Refused, admit, delete};
 use crate::proto::transaction::history;
 use crate::proto::trunk::{Cursor, MediaAddress, Selection};
 
@@ -62,8 +62,20 @@ impl Core {
         let wait = Wait::Second(endpoint, ordinal as u8, left as u8);
         let deadline = turn.now + self.settings.timers.transaction_limit;
         let (job, message) = self.park(turn, received, handle, (command.verb, command.id), Some(endpoint), wait, deadline)?;
-        self.ask(turn, ordinal as u8, Envelope::Pair { job, message });
+        self.ask_for_second(turn, ordinal as u8, (job, message), endpoint);
         Ok(Step::Waiting)
+    }
+
+    /// Asks a core for the second half. Where the node of a cluster must be asked for the first one, it is with the second one.
+    fn ask_for_second<F: Frames, O: Outside>(
+        &mut self,
+        turn: &mut Turn<'_, F, O>,
+        ordinal: u8,
+        (job, message): (JobId, Message),
+        endpoint: EndpointIndex,
+    ) {
+        let first = self.number_first(admit::first_of_pair(&self.calls, endpoint));
+        self.ask(turn, ordinal, Envelope::Pair { job, message, first });
     }
 
     fn ask<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, ordinal: u8, envelope: Envelope) {
@@ -88,7 +100,13 @@ impl Core {
     }
 
     /// Another core wants the second half of a pair made here.
-    pub(super) fn handle_pair<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, core: CoreId, job: JobId, message: Message) {
+    pub(super) fn handle_pair<F: Frames, O: Outside>(
+        &mut self,
+        turn: &mut Turn<'_, F, O>,
+        (core, job, message): (CoreId, JobId, Message),
+        first: (u64, Charge),
+    ) {
+        self.admissions.first = first;
         let result = self.parsed(turn, message, |here, turn, command| {
             let first = here.plan.topology.lookup(command.endpoint.local);
             let endpoint = match here.second(message, command)? {
@@ -101,6 +119,7 @@ impl Core {
             let received = Received::of(turn, message)?;
             here.make_for(turn, (core, job, received), command, endpoint, Half::Second)
         });
+        self.admissions.first = NO_FIRST;
         if let Err(refused) = result {
             self.must_tell(turn, core, Envelope::TryFailed { job, refused });
         }
@@ -120,6 +139,7 @@ impl Core {
     }
 
     pub(super) fn handle_try_failed<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, id: JobId, refused: Refused) {
+        self.decline_first(id);
         let Some(job) = self.jobs.get(id).copied() else { return self.counters.add(Counter::EnvelopeStray) };
         let next = |ordinal: u8| (ordinal + 1) % self.plan.owners.len() as u8;
         match job.wait {
@@ -131,7 +151,7 @@ impl Core {
             Wait::Second(endpoint, ordinal, left) if refused == mgcp::NOTHING_FREE && left > 0 => {
                 let ordinal = next(ordinal);
                 self.jobs.wait(id, Wait::Second(endpoint, ordinal, left - 1), job.deadline);
-                self.ask(turn, ordinal, Envelope::Pair { job: id, message: job.received.message });
+                self.ask_for_second(turn, ordinal, (id, job.received.message), endpoint);
             }
             Wait::Search(..) | Wait::Second(..) => {
                 self.jobs.remove(id);
@@ -148,7 +168,13 @@ impl Core {
     }
 
     pub(super) fn handle_made<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>, id: JobId, created: Created) {
-        let Some(job) = self.jobs.get(id).copied() else { return self.take_down_second(turn, Some(created)) };
+        let Some(job) = self.jobs.get(id).copied() else {
+            self.decline_first(id);
+            return self.take_down_second(turn, Some(created));
+        };
+        if !matches!(job.wait, Wait::Second(..)) {
+            self.decline_first(id);
+        }
         match job.wait {
             Wait::Search(..) => {
                 self.jobs.remove(id);
@@ -157,7 +183,9 @@ impl Core {
             }
             Wait::Second(endpoint, ..) => {
                 self.jobs.remove(id);
+                self.accept_first(id);
                 self.make_first(turn, job, endpoint, created);
+                self.settle_first();
             }
             Wait::Late(answers) => {
                 // The command was answered without it.

@@ -563,7 +563,7 @@ impl Core {
             Begun::Claims(charge) => {
                 let wait = Wait::Claim(charge, Resume::Made(endpoint, half));
                 let id = self.jobs.insert(waiting(wait, turn.now + self.decide_within())).ok_or(mgcp::TOO_MANY_WAITING)?;
-                self.claim(turn.now, id, &charge, &Charge::EMPTY, None);
+                self.claim_made(turn.now, id, &charge, half);
             }
         }
         Ok(())

@@ -458,7 +458,8 @@ impl Core {
                 self.handle_made(turn, job, created);
                 self.calls.endpoints.secrets.let_out(created.endpoint, created.connection);
             }
-            Envelope::Pair { job, message } => self.handle_pair(turn, from, job, message),
+            Envelope::Pair { job, message, first } => self.handle_pair(turn, (from, job, message), first),
+            Envelope::FirstGranted { job, first } => self.first_granted(job, first),
             Envelope::Join { job, endpoint, connection, other, at } => {
                 self.handle_join(turn, (from, job), endpoint, connection, (other, at));
             }

@@ -6,6 +6,7 @@ use super::create::Half;
 use crate::proto::base::{EndpointIndex, Time};
 use crate::proto::cac::{Charge, Class, Direction, Scope};
 use crate::proto::endpoint::{ConnectionSlot, LocalMedia, Remote};
+use crate::proto::plan::Admission;
 use crate::proto::trunk::{Card, Seizer};
 
 /// Octets of IPv4, UDP and RTP in front of each packet's payload.
@@ -52,6 +53,24 @@ pub(in crate::proto) fn address(remote: &Remote) -> Option<std::net::IpAddr> {
     }
 }
 
+/// What the first half of a pair would be charged at this endpoint.
+pub fn first_of_pair(calls: &Calls, endpoint: EndpointIndex) -> Charge {
+    let Some(admission) = &calls.plan.admission else { return Charge::EMPTY };
+    charge_of(admission, &*calls.card, endpoint, Half::First, &LocalMedia::default(), &Remote::Unknown)
+}
+
+/// What a new connection is charged.
+fn charge_of(admission: &Admission, card: &dyn Card, endpoint: EndpointIndex, half: Half, local: &LocalMedia, remote: &Remote) -> Charge {
+    let group = admission.group(endpoint);
+    let scope = admission.tree.get(group);
+    let leg = Charge::new(
+        direction(card, endpoint, half, remote, scope),
+        scope.map_or(Class::Normal, |scope| scope.class),
+        if half == Half::Whole { kbits(local, remote) } else { 0 },
+    );
+    admission.tree.charge(group, address(remote), leg)
+}
+
 /// Takes the places of a new connection: its charge, or what must be claimed first.
 pub(super) fn take_new(
     calls: &mut Calls,
@@ -63,14 +82,7 @@ pub(super) fn take_new(
 ) -> Result<Charge, Charge> {
     let Calls { plan, desk, card, .. } = calls;
     let (Some(desk), Some(admission)) = (desk, &plan.admission) else { return Ok(Charge::EMPTY) };
-    let group = admission.group(endpoint);
-    let scope = admission.tree.get(group);
-    let leg = Charge::new(
-        direction(&**card, endpoint, half, remote, scope),
-        scope.map_or(Class::Normal, |scope| scope.class),
-        if half == Half::Whole { kbits(local, remote) } else { 0 },
-    );
-    desk.take_new(now, admission.tree.charge(group, address(remote), leg))
+    desk.take_new(now, charge_of(admission, &**card, endpoint, half, local, remote))
 }
 
 /// The connection in `slot` is charged this from now on.

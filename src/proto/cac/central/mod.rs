@@ -126,7 +126,7 @@ impl Settings {
             credit: 16,
             cluster: 0,
             giving: Vec::new(),
-            features: features::COPY | features::QUOTAS | features::FLOORS | features::PAGES,
+            features: features::COPY | features::QUOTAS | features::FLOORS | features::PAGES | features::PAIRS,
         }
     }
 }
@@ -440,9 +440,16 @@ impl Central {
         session.heard_at = now;
         match message {
             ToCentral::Hello { .. } => {}
-            ToCentral::Ask(_) | ToCentral::Modify(_) if self.lead_until.is_none() => self.counts.stale += 1,
-            ToCentral::Ask(request) => self.ask(now, sc, request, false),
-            ToCentral::Modify(request) => self.ask(now, sc, request, true),
+            ToCentral::Ask(_) | ToCentral::AskBoth(..) | ToCentral::Modify(_) if self.lead_until.is_none() => self.counts.stale += 1,
+            ToCentral::Ask(request) => {
+                let answer = self.decide(now, sc, &request, false);
+                self.reply(sc, &request, answer);
+            }
+            ToCentral::Modify(request) => {
+                let answer = self.decide(now, sc, &request, true);
+                self.reply(sc, &request, answer);
+            }
+            ToCentral::AskBoth(one, other) => self.ask_both(now, sc, &one, &other),
             ToCentral::Report { number, report } => self.report(now, sc, number, report),
             ToCentral::SyncBegin { generation } => {
                 session.sync = Some(Sync { generation, chunks: 0, calls: 0 });
@@ -484,14 +491,36 @@ impl Central {
         }
     }
 
-    fn ask(&mut self, now: Time, sc: ScId, request: Request, is_change: bool) {
-        let Request { handle, guid, leg, charge } = request;
+    fn reply(&mut self, sc: ScId, request: &Request, answer: Answer) {
+        let Request { handle, guid, leg, .. } = *request;
+        self.send(sc, ToNode::Reply { handle, guid, leg, answer });
+    }
+
+    /// Both legs of a pair, or none.
+    fn ask_both(&mut self, now: Time, sc: ScId, one: &Request, other: &Request) {
+        let key = Key { sc, guid: one.guid, leg: one.leg };
+        let (is_new, granted) = (self.authority.ledger().get(&key).is_none(), self.counts.granted);
+        let mut answer = self.decide(now, sc, one, false);
+        if answer == Answer::Granted {
+            answer = self.decide(now, sc, other, false);
+            if answer != Answer::Granted {
+                self.counts.granted = granted;
+                if is_new {
+                    self.authority.release(&key);
+                }
+            }
+        }
+        self.reply(sc, one, answer);
+    }
+
+    fn decide(&mut self, now: Time, sc: ScId, request: &Request, is_change: bool) -> Answer {
+        let Request { guid, leg, charge, .. } = *request;
         let key = Key { sc, guid, leg };
         let session = self.session_of(sc);
         let known = self.authority.ledger().get(&key).is_some();
-        let answer = if self.drained.contains(&sc) && charge.class != Class::Emergency && !is_change && !known {
+        if self.drained.contains(&sc) && charge.class != Class::Emergency && !is_change && !known {
             let scope = charge.scopes().next().unwrap_or(ScopeId::NONE);
-            self.denied(now, sc, &request, Denial { scope, cause: Cause::Drained, used: 0, limit: 0 })
+            self.denied(now, sc, request, Denial { scope, cause: Cause::Drained, used: 0, limit: 0 })
         } else if self.load >= LOAD_MAX && charge.class != Class::Emergency && (is_change || !known) {
             self.counts.busy += 1;
             self.busy(sc)
@@ -509,14 +538,13 @@ impl Central {
                     Answer::Granted
                 }
                 Verdict::Denied(denial) if self.dry_run && denial.cause != Cause::Full => {
-                    self.denied(now, sc, &request, denial);
+                    self.denied(now, sc, request, denial);
                     self.authority.fact(now, key, charge, super::Admission::Granted, session);
                     Answer::Granted
                 }
-                Verdict::Denied(denial) => self.denied(now, sc, &request, denial),
+                Verdict::Denied(denial) => self.denied(now, sc, request, denial),
             }
-        };
-        self.send(sc, ToNode::Reply { handle, guid, leg, answer });
+        }
     }
 
     /// "Busy", in the words that the node knows.

@@ -93,6 +93,8 @@ pub enum Event {
     Received(Side, Framed<ToNode>),
     /// A call wants to begin.
     Ask(Guid, Leg, Charge),
+    /// Both legs of a pair want to begin, or none; the decision is told as one about the first.
+    AskBoth((Guid, Leg, Charge), (Guid, Leg, Charge)),
     /// A call is to be charged otherwise.
     Change(Guid, Leg, Charge),
     /// A call is charged this from now on, whatever the limits say: it was before, or needs less.
@@ -293,6 +295,7 @@ impl Node {
             Event::LinkDown(Side(side)) => self.disconnected(now, usize::from(side)),
             Event::Received(Side(side), framed) => self.received(now, usize::from(side), framed),
             Event::Ask(guid, leg, charge) => self.ask(now, guid, leg, charge),
+            Event::AskBoth(one, other) => self.ask_both(now, one, other),
             Event::Change(guid, leg, charge) => self.change(now, guid, leg, charge),
             Event::Fact(guid, leg, charge) => self.charged(now, guid, leg, charge),
             Event::Took(guid, leg, charge) => self.took(now, guid, leg, charge),

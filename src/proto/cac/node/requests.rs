@@ -3,7 +3,7 @@
 use super::super::charge::{Charge, Class, Guid, Leg};
 use super::super::ledger::Admission;
 use super::super::limits::{Cause, Denial};
-use super::super::message::{Answer, Handle, Report, Request, ToCentral, Told};
+use super::super::message::{Answer, Handle, Report, Request, ToCentral, Told, features};
 use super::super::scope::ScopeId;
 use super::{Action, Decision, Node};
 use crate::proto::base::Time;
@@ -27,6 +27,26 @@ struct Waiting {
     charge: Charge,
     state: State,
     due: Time,
+    /// The other leg of a pair, which begins with it or not at all.
+    with: Option<With>,
+}
+
+/// See [`Waiting::with`].
+#[derive(Clone, Copy, Debug)]
+struct With {
+    guid: Guid,
+    leg: Leg,
+    charge: Charge,
+    /// Both were asked for in one message, and are answered as one.
+    joint: bool,
+    /// Otherwise: whether the first, or this one, is granted.
+    granted: [bool; 2],
+}
+
+impl Waiting {
+    fn keys(&self) -> impl Iterator<Item = (Guid, Leg)> + use<> {
+        [(self.guid, self.leg)].into_iter().chain(self.with.map(|with| (with.guid, with.leg)))
+    }
 }
 
 #[derive(Debug)]
@@ -67,7 +87,7 @@ impl Requests {
         entry.1 = Some(waiting);
         let handle = Handle { slot, generation: entry.0 };
         self.due.insert((waiting.due, slot), entry.0);
-        self.by_call.insert((waiting.guid, waiting.leg), handle);
+        self.by_call.extend(waiting.keys().map(|key| (key, handle)));
         Some(handle)
     }
 
@@ -86,7 +106,9 @@ impl Requests {
         entry.1 = Some(Waiting { state: State::GivenUp, due: until, ..waiting });
         self.due.remove(&(waiting.due, handle.slot));
         self.due.insert((until, handle.slot), handle.generation);
-        self.by_call.remove(&(waiting.guid, waiting.leg));
+        for key in waiting.keys() {
+            self.by_call.remove(&key);
+        }
     }
 
     fn remove(&mut self, handle: Handle) -> Option<Waiting> {
@@ -94,10 +116,20 @@ impl Requests {
         self.entries.get_mut(handle.slot as usize)?.1 = None;
         self.free.push(handle.slot);
         self.due.remove(&(waiting.due, handle.slot));
-        if self.of_call(waiting.guid, waiting.leg) == Some(handle) {
-            self.by_call.remove(&(waiting.guid, waiting.leg));
+        for (guid, leg) in waiting.keys() {
+            if self.of_call(guid, leg) == Some(handle) {
+                self.by_call.remove(&(guid, leg));
+            }
         }
         Some(waiting)
+    }
+
+    /// A leg of a pair whose legs are answered for themselves is granted: whether both are.
+    fn half_granted(&mut self, handle: Handle, guid: Guid, leg: Leg) -> bool {
+        let waiting = self.entries.get_mut(handle.slot as usize).and_then(|entry| entry.1.as_mut());
+        let Some(Waiting { guid: first, leg: first_leg, with: Some(with), .. }) = waiting else { return true };
+        with.granted[usize::from((*first, *first_leg) != (guid, leg))] = true;
+        with.joint || with.granted == [true; 2]
     }
 
     fn next_due(&self, now: Time) -> Option<Handle> {
@@ -142,10 +174,40 @@ impl Node {
             self.counts.busy += 1;
             return self.decide_alone(now, guid, leg, charge, Admission::Deadline);
         }
-        let waiting = Waiting { guid, leg, charge, state: State::New, due: now + self.settings.decide_within };
+        let waiting = Waiting { guid, leg, charge, state: State::New, due: now + self.settings.decide_within, with: None };
         match self.requests.insert(waiting) {
             Some(handle) => self.ask_leader(ToCentral::Ask(Request { handle, guid, leg, charge })),
             None => self.decide_alone(now, guid, leg, charge, Admission::Deadline),
+        }
+    }
+
+    /// Both legs of a pair: in one message where the central node knows such, else in two, and both begin or none.
+    pub(super) fn ask_both(&mut self, now: Time, one: (Guid, Leg, Charge), other: (Guid, Leg, Charge)) {
+        let [(guid, leg, charge), (with_guid, with_leg, with_charge)] = [one, other];
+        if self.told(guid, leg).is_some() || self.requests.of_call(guid, leg).is_some() {
+            return self.ask(now, guid, leg, charge);
+        }
+        self.quota_took(guid, &charge, &Charge::EMPTY);
+        self.quota_took(with_guid, &with_charge, &Charge::EMPTY);
+        self.quota_short(now, guid, &charge);
+        let joint = self.leader().and_then(|side| self.links.get(side)).is_some_and(|link| link.can(features::PAIRS));
+        let with = With { guid: with_guid, leg: with_leg, charge: with_charge, joint, granted: [false; 2] };
+        let due = now + self.settings.decide_within;
+        let waiting = Waiting { guid, leg, charge, state: State::New, due, with: Some(with) };
+        if !self.has_leader() {
+            return self.decide_waiting_alone(now, &waiting, Admission::Disconnected);
+        }
+        if self.leader_is_busy() {
+            self.counts.busy += 1;
+            return self.decide_waiting_alone(now, &waiting, Admission::Deadline);
+        }
+        let Some(handle) = self.requests.insert(waiting) else { return self.decide_waiting_alone(now, &waiting, Admission::Deadline) };
+        let [one, other] = [one, other].map(|(guid, leg, charge)| Request { handle, guid, leg, charge });
+        if joint {
+            self.ask_leader(ToCentral::AskBoth(one, other));
+        } else {
+            self.ask_leader(ToCentral::Ask(one));
+            self.ask_leader(ToCentral::Ask(other));
         }
     }
 
@@ -165,7 +227,7 @@ impl Node {
             return self.change_decided(now, guid, leg, charge, decision);
         }
         self.quota_short(now, guid, &charge);
-        let waiting = Waiting { guid, leg, charge, state: State::Change, due: now + self.settings.decide_within };
+        let waiting = Waiting { guid, leg, charge, state: State::Change, due: now + self.settings.decide_within, with: None };
         let scope = charge.scopes().next().unwrap_or(ScopeId::NONE);
         let busy = Denial { scope, cause: Cause::Full, used: 0, limit: 0 };
         let handle = if self.requests.of_call(guid, leg).is_some() { None } else { self.requests.insert(waiting) };
@@ -219,7 +281,15 @@ impl Node {
                 self.quota_freed(now, guid, &charge, &has);
                 self.change_void(guid, leg, &charge);
             }
-            Some(Waiting { charge, .. }) => self.quota_freed(now, guid, &charge, &Charge::EMPTY),
+            Some(waiting) => {
+                self.quota_freed(now, waiting.guid, &waiting.charge, &Charge::EMPTY);
+                if let Some(with) = waiting.with {
+                    self.quota_freed(now, with.guid, &with.charge, &Charge::EMPTY);
+                    // The other leg does not begin without it.
+                    let other = if (guid, leg) == (with.guid, with.leg) { (waiting.guid, waiting.leg) } else { (with.guid, with.leg) };
+                    self.report(now, Report::Release(other.0, other.1));
+                }
+            }
             None => {}
         }
         true
@@ -234,7 +304,7 @@ impl Node {
 
     /// An answer: to a request that waits, or to one that was given up, which is then over.
     pub(super) fn replied(&mut self, now: Time, handle: Handle, guid: Guid, leg: Leg, answer: Answer) {
-        let waiting = self.requests.get(handle).filter(|waiting| (waiting.guid, waiting.leg) == (guid, leg));
+        let waiting = self.requests.get(handle).filter(|waiting| waiting.keys().any(|key| key == (guid, leg)));
         let Some(waiting) = waiting else {
             // Nobody knows of it: a grant must not stay (R27).
             self.counts.late += 1;
@@ -243,25 +313,40 @@ impl Node {
             }
             return;
         };
+        if waiting.state == State::New && answer == Answer::Granted && !self.requests.half_granted(handle, guid, leg) {
+            return;
+        }
         self.requests.remove(handle);
+        let (guid, leg) = if waiting.with.is_some() { (waiting.guid, waiting.leg) } else { (guid, leg) };
         match (waiting.state, answer) {
             // How it ended was reported when it was given up.
             (State::GivenUp, _) => self.counts.late += 1,
             (State::New, Answer::Granted) => {
-                self.counts.granted += 1;
+                self.counts.granted += waiting.keys().count() as u64;
                 self.put(now, guid, leg, waiting.charge, Admission::Granted);
                 self.copy(now, guid, leg);
+                if let Some(With { guid, leg, charge, .. }) = waiting.with {
+                    self.put(now, guid, leg, charge, Admission::Granted);
+                    self.copy(now, guid, leg);
+                }
                 self.actions.push_back(Action::Decided(guid, leg, Decision::Admitted(Admission::Granted)));
             }
             (State::New, Answer::Denied(denial)) => {
-                self.counts.denied += 1;
+                self.counts.denied += waiting.keys().count() as u64;
                 self.quota_freed(now, guid, &waiting.charge, &Charge::EMPTY);
+                if let Some(with) = waiting.with {
+                    self.quota_freed(now, with.guid, &with.charge, &Charge::EMPTY);
+                    // Asked for by itself, one of them may have been granted, or is still.
+                    if !with.joint {
+                        waiting.keys().for_each(|(guid, leg)| self.report(now, Report::Release(guid, leg)));
+                    }
+                }
                 self.actions.push_back(Action::Decided(guid, leg, Decision::Refused(denial)));
             }
-            (State::New, Answer::Learning) => self.decide_alone(now, guid, leg, waiting.charge, Admission::Learning),
+            (State::New, Answer::Learning) => self.decide_waiting_alone(now, &waiting, Admission::Learning),
             (State::New, Answer::Busy) => {
                 self.counts.busy += 1;
-                self.decide_alone(now, guid, leg, waiting.charge, Admission::Deadline);
+                self.decide_waiting_alone(now, &waiting, Admission::Deadline);
             }
             (State::Change, Answer::Granted) => {
                 self.change_applied(now, guid, leg, waiting.charge);
@@ -292,7 +377,7 @@ impl Node {
                     let decision = self.alone_change(guid, leg, &charge, false);
                     self.change_decided(now, guid, leg, charge, decision);
                 }
-                _ => self.decide_alone(now, guid, leg, charge, Admission::Deadline),
+                _ => self.decide_waiting_alone(now, &waiting, Admission::Deadline),
             }
         }
     }
@@ -301,9 +386,11 @@ impl Node {
     pub(super) fn decide_all(&mut self, now: Time) {
         let waiting: Vec<Handle> = self.requests.by_call.values().copied().collect();
         for handle in waiting {
-            let Some(Waiting { guid, leg, charge, state, .. }) = self.requests.remove(handle) else { continue };
+            // The legs of a pair have one request.
+            let Some(waiting) = self.requests.remove(handle) else { continue };
+            let Waiting { guid, leg, charge, state, .. } = waiting;
             match state {
-                State::New => self.decide_alone(now, guid, leg, charge, Admission::Disconnected),
+                State::New => self.decide_waiting_alone(now, &waiting, Admission::Disconnected),
                 State::Change => {
                     let decision = self.alone_change(guid, leg, &charge, true);
                     self.change_decided(now, guid, leg, charge, decision);
@@ -313,6 +400,44 @@ impl Node {
         }
         // Answers of the session that is over will not be listened to.
         self.requests = Requests::new(self.settings.requests_max);
+    }
+
+    /// The same for a request, be it of one call or of a pair.
+    fn decide_waiting_alone(&mut self, now: Time, waiting: &Waiting, admission: Admission) {
+        let Waiting { guid, leg, charge, with: Some(with), .. } = *waiting else {
+            return self.decide_alone(now, waiting.guid, waiting.leg, waiting.charge, admission);
+        };
+        let lost = admission == Admission::Disconnected;
+        let legs = [(guid, leg, charge), (with.guid, with.leg, with.charge)];
+        let mut denial = None;
+        for (guid, leg, charge) in legs {
+            match self.alone(&charge, &Charge::EMPTY, lost) {
+                Ok(()) if denial.is_none() => self.put(now, guid, leg, charge, admission),
+                Ok(()) => {}
+                Err(why) => denial = denial.or(Some(why)),
+            }
+        }
+        for (guid, leg, charge) in legs {
+            if denial.is_some() {
+                let key = self.key(guid, leg);
+                self.calls.release(&key);
+                self.quota_freed(now, guid, &charge, &Charge::EMPTY);
+                self.report(now, Report::Release(guid, leg));
+            } else {
+                self.report(now, Report::Fact(Told { guid, leg, charge, admission }));
+            }
+        }
+        let decision = match denial {
+            Some(denial) => {
+                self.counts.refused += 2;
+                Decision::Refused(denial)
+            }
+            None => {
+                self.counts.local += 2;
+                Decision::Admitted(admission)
+            }
+        };
+        self.actions.push_back(Action::Decided(guid, leg, decision));
     }
 
     fn decide_alone(&mut self, now: Time, guid: Guid, leg: Leg, charge: Charge, admission: Admission) {

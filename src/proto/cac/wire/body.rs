@@ -233,6 +233,7 @@ mod kind {
     pub const GOODBYE: u16 = 22;
     pub const QUOTA_REPORT: u16 = 23;
     pub const QUOTA_GRANT: u16 = 24;
+    pub const ASK_BOTH: u16 = 25;
 }
 
 fn one_of<T: Copy>(all: &[T], number: u32) -> Result<T, WireError> {
@@ -352,6 +353,10 @@ impl Wire for ToCentral {
                 append(&Call::request(request), out);
                 if request.leg == Leg::Ingress { kind::IP_LOOKUP } else { kind::ALLOCATE }
             }
+            ToCentral::AskBoth(one, other) => {
+                append(&Part { calls: vec![Call::request(one), Call::request(other)], ..Part::default() }, out);
+                kind::ASK_BOTH
+            }
             ToCentral::Modify(request) => {
                 append(&Call::request(request), out);
                 kind::MODIFY
@@ -422,6 +427,10 @@ impl Wire for ToCentral {
                 }
                 ToCentral::Ask(request)
             }
+            kind::ASK_BOTH => match &part()?.calls[..] {
+                [one, other] => ToCentral::AskBoth(one.to_request()?, other.to_request()?),
+                _ => return Err(WireError::Body),
+            },
             kind::MODIFY => ToCentral::Modify(read::<Call>(body)?.to_request()?),
             kind::FACT | kind::RELEASE => {
                 let Reported { number, call } = read(body)?;

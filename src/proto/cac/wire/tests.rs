@@ -34,6 +34,7 @@ fn all_to_central() -> Vec<ToCentral> {
         ToCentral::Hello { version: 1, attempt: 2, fingerprint: 3, highest_epoch: 4, features: 1, rules: 5, cluster: 6 },
         ToCentral::Ask(request),
         ToCentral::Ask(Request { leg: Leg::Ingress, ..request }),
+        ToCentral::AskBoth(request, Request { leg: Leg::Ingress, ..request }),
         ToCentral::Modify(request),
         ToCentral::Report { number: 1, report: Report::Fact(told(6)) },
         ToCentral::Report { number: 2, report: Report::Release(guid, Leg::Ingress) },

@@ -7,6 +7,7 @@ mod cores;
 mod hellos;
 mod mending;
 mod pair;
+mod pairs;
 mod quotas;
 mod random;
 mod reports;
@@ -131,6 +132,8 @@ struct World {
     calls_last: Duration,
     emergencies: u32,
     priorities: u32,
+    /// So many of the calls are pairs.
+    pairs: u32,
     /// Whether the ends compare what they have from time to time.
     compares: bool,
     /// Whether the sum of normal calls may not pass the limit now (I4).
@@ -202,6 +205,7 @@ impl World {
             calls_last: Duration::from_secs(2),
             emergencies: 0,
             priorities: 0,
+            pairs: 0,
             compares,
             clusters: [7; 2],
             kind,
@@ -470,6 +474,9 @@ impl World {
         };
         let charge = self.tree.charge(group, None, Charge::new(direction, class, 80));
         let guid = self.guid(place);
+        if self.pairs > 0 && class != Class::Emergency && self.rng.chance(self.pairs) {
+            return self.new_pair(place, (guid, leg, charge));
+        }
         self.ask(place, guid, leg, charge);
         let ends = self.rng.duration(Duration::from_millis(1), self.calls_last * 2);
         self.push(ends, Packet::EndCall(place, self.gateways[place].incarnation, guid, leg));

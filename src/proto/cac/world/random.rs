@@ -230,6 +230,7 @@ fn run_kind(seed: u64, kind: Kind, centrals: usize, policy: Policy, faults: &[Fa
     let mut world = World::kind(seed, kind, (3, centrals), 30, policy, compares);
     world.emergencies = if seed.is_multiple_of(3) { 50_000 } else { 0 };
     world.priorities = if seed.is_multiple_of(2) { 100_000 } else { 0 };
+    world.pairs = if kind.giving == Giving::Never && seed % 3 != 1 { 250_000 } else { 0 };
     // Two faults at once may let a cut-off node replace calls that a central node without memory does not know of.
     world.strict &= faults.len() == 1;
     world.begin_calls(Duration::from_millis(90));

@@ -107,6 +107,9 @@ fn operators_see_and_order_the_cluster() {
     let (_, _, metrics) = get(node.gateway.tuning.addresses.metrics(), "/metrics");
     let metrics = samples(&metrics);
     assert_eq!((metrics["tollgate_cluster_granted_total"], metrics["tollgate_cluster_denied_total"]), (3.0, 1.0));
+    let within = |end: &str| metrics[&*format!("tollgate_cluster_decision_seconds_bucket{{le=\"{end}\"}}")];
+    assert_eq!((metrics["tollgate_cluster_decision_seconds_count"], within("+Inf")), (4.0, 4.0), "{metrics:?}");
+    assert!(within("0.00005") <= within("0.25") && metrics["tollgate_cluster_decision_seconds_sum"] > 0.0, "{metrics:?}");
     assert_eq!((metrics["tollgate_cluster_calls"], metrics["tollgate_cluster_in_sync"]), (3.0, 1.0));
     let (_, _, metrics) = get(central.process.tuning.addresses.metrics(), "/metrics");
     let metrics = samples(&metrics);
@@ -116,7 +119,7 @@ fn operators_see_and_order_the_cluster() {
     );
     assert_eq!(metrics["tollgate_cac_scope_calls{scope=\"carrier\"}"], 3.0, "{metrics:?}");
     let text = node.gateway.order(&["show", "cac"]);
-    assert!(text.contains("node 1 of a cluster, in-sync"), "{text}");
+    assert!(text.contains("node 1 of a cluster, in-sync") && text.contains("\ndecisions within "), "{text}");
     assert!(central.process.refused(&["show", "spans"]).contains("central node"));
     assert!(node.gateway.refused(&["cac", "resync"]).contains("central node"));
     assert!(central.process.refused(&["cac", "drain", "9"]).contains("no node 9"));
