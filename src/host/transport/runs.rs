@@ -36,9 +36,12 @@ pub(super) struct Run {
     bytes: u32,
     /// Nothing may follow.
     closed: bool,
-    /// Its send failed by what may be another one's error, and no report said so.
-    doubted: bool,
+    /// How often its send failed by what may be another one's error, and no report said so.
+    doubts: u8,
 }
+
+/// Reports that may have been taken elsewhere while one datagram was on its way out: several destinations may be dead.
+const DOUBTS: u8 = 3;
 
 /// The queue of a socket, or of all of them.
 pub(super) struct Runs {
@@ -103,12 +106,12 @@ impl Runs {
     }
 
     /// Puts a run back, which was taken out, when its send failed by a report about an earlier datagram (`reported`: one was found); and
-    /// once without, because the kernel queues a report before it lets a call fail for it, and another look may have taken it in between.
-    /// False: the error is its own.
+    /// [`DOUBTS`] times without, because the kernel queues a report before it lets a call fail for it, and another look may have taken it in
+    /// between. False: the error is its own.
     pub fn put_back(&mut self, run: Run, reported: bool) -> bool {
-        let again = reported || !run.doubted;
+        let again = reported || run.doubts < DOUBTS;
         if again {
-            self.push_front(Run { doubted: run.doubted || !reported, ..run });
+            self.push_front(Run { doubts: run.doubts + u8::from(!reported), ..run });
         }
         again
     }
@@ -137,7 +140,7 @@ impl Run {
         let bytes = slots.outgoing(slot).len;
         // A datagram alone is not cut, so its segment length does not matter when it is too long to be followed.
         let segment = u16::try_from(bytes).unwrap_or(0);
-        Run { first: slot, last: slot, count: 1, segment, bytes, closed: bytes == 0 || bytes > SEGMENT_MAX, doubted: false }
+        Run { first: slot, last: slot, count: 1, segment, bytes, closed: bytes == 0 || bytes > SEGMENT_MAX, doubts: 0 }
     }
 
     fn takes(&self, length: u32) -> bool {
@@ -309,10 +312,11 @@ mod tests {
     }
 
     #[test]
-    fn an_error_without_a_report_is_taken_for_anothers_once() {
+    fn an_error_without_a_report_is_taken_for_anothers_a_few_times() {
         let mut bed = Bed::new();
         bed.send(1, 10);
-        for (reported, goes_on) in [(true, true), (true, true), (false, true), (true, true), (false, false)] {
+        let doubts = std::iter::repeat_n((false, true), usize::from(DOUBTS));
+        for (reported, goes_on) in [(true, true), (true, true)].into_iter().chain(doubts).chain([(true, true), (false, false)]) {
             let run = bed.runs.pop_front().expect("it was put back");
             assert_eq!(bed.runs.put_back(run, reported), goes_on);
         }
