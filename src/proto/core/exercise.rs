@@ -528,7 +528,8 @@ mod tests {
         let facility = FacilityPlan { kind: FacilityKind::T1, unit: 1, common_channel: false };
         let mut plan = plan(&[facility], 8, 64, 512).unwrap();
         let tree = Tree::new(vec![Scope::new(Kind::TrunkGroup, "north")]).unwrap();
-        let groups = vec![ScopeId(0); plan.topology.len() as usize];
+        // The last twelve channels count nowhere.
+        let groups = (0..plan.topology.len()).map(|endpoint| if endpoint < 12 { ScopeId(0) } else { ScopeId::NONE }).collect();
         let decide_within = Duration::from_millis(250);
         plan.admission = Some(Admission { tree, groups, decide_within, cluster: true, open: vec![true] });
         let settings = Settings { admission: vec![cac::Limits::NONE], ..settings() };
@@ -580,6 +581,11 @@ mod tests {
         }
         assert_eq!(codes(&mut lone), ["100 6", "200 6"]);
         assert_eq!(told(&mut lone), [ToLink::Alone(second, outbound), ToLink::Alone(first, inbound)]);
+        // A second half that counts nowhere: the first one asks for itself, and does not wait. It has its time to be joined all the same.
+        command(&mut lone, "CRCX 7 ds/ds1-1/3@tgw.example.net MGCP 1.0\r\nC: 1\r\nM: recvonly\r\nZ2: ds/ds1-1/20@tgw.example.net\r\n");
+        assert_eq!(codes(&mut lone), ["200 7"]);
+        let told = told(&mut lone);
+        assert!(matches!(told[..], [ToLink::Ask(asked, _), ToLink::Alone(alone, _)] if asked == alone), "{told:?}");
     }
 
     #[test]

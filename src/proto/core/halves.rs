@@ -204,6 +204,8 @@ impl Core {
         endpoint: EndpointIndex,
         second: Created,
     ) {
+        // A claim has a shorter time than what comes after it.
+        let job = Job { deadline: turn.now + self.settings.timers.transaction_limit, ..job };
         let result = self.parsed(turn, job.received.message, |core, turn, command| {
             mgcp::in_service(&core.calls, endpoint)?;
             let mut plan = create::validate(&core.calls, command, endpoint, Half::First)?;
