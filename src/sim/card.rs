@@ -82,6 +82,15 @@ impl Card for WatchedCard {
         self.card.modify(now, endpoint, connection, media)
     }
 
+    fn transfer(&mut self, now: Time, from: EndpointIndex, to: EndpointIndex, connection: u32) -> bool {
+        let done = self.card.transfer(now, from, to, connection);
+        if done {
+            let before = self.watch.watched().slots.insert(connection, to);
+            assert_eq!(before, Some(from), "connection {connection} taken from where it is not");
+        }
+        done
+    }
+
     fn close(&mut self, now: Time, endpoint: EndpointIndex, connection: u32) -> MediaReport {
         let watched = &mut *self.watch.watched();
         watched.slots.remove(&connection);

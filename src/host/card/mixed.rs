@@ -44,6 +44,11 @@ impl Card for Mixed {
         self.of_mut(endpoint).modify(now, endpoint, connection, media)
     }
 
+    /// Nothing goes from one card to the other.
+    fn transfer(&mut self, now: Time, from: EndpointIndex, to: EndpointIndex, connection: u32) -> bool {
+        self.real.carries(from) == self.real.carries(to) && self.of_mut(from).transfer(now, from, to, connection)
+    }
+
     fn close(&mut self, now: Time, endpoint: EndpointIndex, connection: u32) -> MediaReport {
         self.of_mut(endpoint).close(now, endpoint, connection)
     }

@@ -356,6 +356,24 @@ impl Card for Trunks {
         Answer::Now(self.address(connection))
     }
 
+    fn transfer(&mut self, _: Time, from: EndpointIndex, to: EndpointIndex, connection: u32) -> bool {
+        let (Some(before), Some(after)) = (self.place(from), self.place(to)) else { return false };
+        let Some(endpoint) = self.endpoints.get_mut(connection as usize).filter(|endpoint| **endpoint == Some(from)) else { return false };
+        let done = match self.groups.get_disjoint_mut([before, after]) {
+            Ok([group, other]) if other.is_usable() => match (group.slots_mut().media(from), other.slots_mut().media(to)) {
+                (Some(media), Some(other)) => media.hand_over(connection, other),
+                _ => false,
+            },
+            Ok(_) => false,
+            // Both are on one span.
+            Err(_) => self.groups.get_mut(before).is_some_and(|group| group.slots_mut().hand_over(connection, from, to)),
+        };
+        if done {
+            *endpoint = Some(to);
+        }
+        done
+    }
+
     fn close(&mut self, now: Time, endpoint: EndpointIndex, connection: u32) -> MediaReport {
         let is_its = self.endpoints.get(connection as usize).copied().flatten() == Some(endpoint);
         let Trunks { groups, ports, .. } = self;

@@ -279,6 +279,10 @@ impl Card for Lines {
         self.card.modify(now, endpoint, connection, media)
     }
 
+    fn transfer(&mut self, now: Time, from: EndpointIndex, to: EndpointIndex, connection: u32) -> bool {
+        self.card.transfer(now, from, to, connection)
+    }
+
     fn close(&mut self, now: Time, endpoint: EndpointIndex, connection: u32) -> MediaReport {
         self.card.close(now, endpoint, connection)
     }

@@ -49,6 +49,16 @@ impl Slots {
         self.media(endpoint).is_some_and(|ds0| ds0.open(now, connection, media, seed))
     }
 
+    /// A connection of `from` goes to `to`; false: it stays. See [`Ds0::hand_over`].
+    pub fn hand_over(&mut self, connection: u32, from: EndpointIndex, to: EndpointIndex) -> bool {
+        let place = |endpoint| self.0.iter().position(|slot| slot.endpoint == Some(endpoint));
+        let (Some(before), Some(after)) = (place(from), place(to)) else { return false };
+        match self.0.get_disjoint_mut([before, after]) {
+            Ok([Slot { media: Some(media), .. }, Slot { media: Some(other), .. }]) => media.hand_over(connection, other),
+            _ => false,
+        }
+    }
+
     /// What somebody waits for on a channel.
     pub fn listen_for(&mut self, endpoint: EndpointIndex, sounds: Sounds) {
         if let Some(media) = self.media(endpoint) {

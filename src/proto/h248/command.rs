@@ -297,6 +297,12 @@ impl Gateway {
         }
         let plan = self.plan_media(target, given.media.as_ref())?;
         self.check_wanted(target, &given.wanted, plan.remote_length())?;
+        if let Termination::Ephemeral(slot) = target
+            && !self.carry_to(now, slot, scope.id)
+        {
+            self.counters.add(Counter::CardRefused);
+            return Err(NO_RESOURCES);
+        }
         let before = self.tables.row(target).copied().unwrap_or_default();
         self.unpair(now, target);
         let left = self.tables.leave(target).unwrap_or(NULL);

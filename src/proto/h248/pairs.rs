@@ -5,7 +5,7 @@ use super::Gateway;
 use super::error::{Failure, NO_RESOURCES};
 use super::media::mode;
 use super::table::{Context, NULL, Termination};
-use crate::proto::base::{EndpointIndex, HexId, Time};
+use crate::proto::base::{Counter, EndpointIndex, HexId, Time};
 use crate::proto::endpoint::{Connection, ConnectionSlot, LocalMedia, Remote};
 use crate::proto::mgcp::create::{Half, media, meet};
 use crate::proto::trunk::{Answer, MediaAddress};
@@ -30,6 +30,12 @@ impl Gateway {
         for member in context.members() {
             if let Termination::Ephemeral(slot) = *member {
                 self.calls.endpoints.relist(slot, first);
+                // What the card does not take there it counts as refused; the controller has its reply already.
+                if let Some(first) = first
+                    && !self.carry(now, slot, first)
+                {
+                    self.counters.add(Counter::CardRefused);
+                }
             }
         }
         let Some(first) = first else { return };
@@ -45,6 +51,24 @@ impl Gateway {
                 self.note_unjoined(now, id);
             }
         }
+    }
+
+    /// Has a physical termination carry an ephemeral one; false: the card leaves that where it is.
+    fn carry(&mut self, now: Time, slot: ConnectionSlot, endpoint: EndpointIndex) -> bool {
+        let Some(row) = self.tables.row_mut(Termination::Ephemeral(slot)) else { return false };
+        if row.carrier != endpoint {
+            if !self.calls.card.transfer(now, row.carrier, endpoint, slot) {
+                return false;
+            }
+            row.carrier = endpoint;
+        }
+        true
+    }
+
+    /// The same, for the first physical one of a context that an ephemeral one is to come into.
+    pub(super) fn carry_to(&mut self, now: Time, slot: ConnectionSlot, context: u32) -> bool {
+        let first = self.tables.context(context).and_then(|context| physical(context).next());
+        first.is_none_or(|first| self.carry(now, slot, first))
     }
 
     /// Terminations of a context do not hear each other because the card refused.

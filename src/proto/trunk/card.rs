@@ -22,6 +22,11 @@ pub trait Card {
     /// Changes what an open connection does, and says where it receives: one that was inside the gateway and leaves it gets a port.
     fn modify(&mut self, now: Time, endpoint: EndpointIndex, connection: u32, media: &Media) -> Answer<MediaAddress>;
 
+    /// Takes a connection to another endpoint, with its port, its streams and what it counted. False: it stays where it was.
+    fn transfer(&mut self, _: Time, _from: EndpointIndex, _to: EndpointIndex, _connection: u32) -> bool {
+        false
+    }
+
     /// Ends a connection, open or still opening (its late answer is then dropped by the card), and says what it counted.
     fn close(&mut self, now: Time, endpoint: EndpointIndex, connection: u32) -> MediaReport;
 

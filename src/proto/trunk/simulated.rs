@@ -443,6 +443,15 @@ impl Card for SimCard {
         }
     }
 
+    /// Refuses to take one to what it does not carry, or what is broken.
+    fn transfer(&mut self, now: Time, from: EndpointIndex, to: EndpointIndex, connection: u32) -> bool {
+        let is_usable = !self.is_broken(to);
+        let Some(channel) = self.channel_mut(connection).filter(|channel| is_usable && channel.endpoint == from) else { return false };
+        channel.endpoint = to;
+        self.run(now, connection);
+        true
+    }
+
     /// Nothing, and an empty report, when there is no such connection.
     fn close(&mut self, now: Time, endpoint: EndpointIndex, connection: u32) -> MediaReport {
         if self.channel(connection).is_none_or(|channel| channel.endpoint != endpoint) {

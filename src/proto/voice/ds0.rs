@@ -92,6 +92,26 @@ impl Ds0 {
         self.plan();
     }
 
+    /// A connection goes to another DS0 of the same law, with all it has. False: it stays, as there is none, the law is another one, or the
+    /// other has as many as there may be.
+    pub fn hand_over(&mut self, connection: u32, other: &mut Ds0) -> bool {
+        let Some(place) = self.legs().iter().position(|leg| leg.connection == connection) else { return false };
+        let (Some(leg), Some(free)) = (self.legs.get_mut(place), other.legs.get_mut(other.open)) else { return false };
+        if self.settings.law != other.settings.law {
+            return false;
+        }
+        std::mem::swap(leg, free);
+        self.open -= 1;
+        self.legs.swap(place, self.open);
+        if other.open == 0 {
+            other.patch.forget(other.settings.law);
+        }
+        other.open += 1;
+        self.plan();
+        other.plan();
+        true
+    }
+
     /// What protects the packets of a connection from now on (SRTP); no local key: nothing does.
     pub fn protect(&mut self, connection: u32, keys: &MediaKeys) {
         if let Some(leg) = self.leg_mut(connection) {

@@ -1,6 +1,7 @@
 //! Calls from Add to Subtract.
 
 use super::*;
+use crate::proto::trunk::Defect;
 
 #[test]
 fn a_call_is_set_up_modified_and_taken_down() {
@@ -133,4 +134,79 @@ fn a_termination_moves_between_contexts_with_what_it_counted() {
     ] {
         assert!(bench.ask(&action).contains(&format!("ER={code}{{")), "{action}");
     }
+}
+
+const FAR: &str = "R{\nv=0\nc=IN IP4 198.51.100.7\nm=audio 5004 RTP/AVP 0\n}";
+
+/// A call as [`Bench::call`] makes it, with a far end to send to.
+fn whole_call(bench: &mut Bench) -> (u32, String) {
+    let (context, rtp) = bench.call(1);
+    assert!(!bench.ask(&format!("C={context}{{MF={rtp}{{M{{{FAR}}}}}}}")).contains("ER="));
+    (context, rtp)
+}
+
+/// What the card counts of an RTP termination in a second, while only this span (0 or 1) works.
+fn sent_by(bench: &mut Bench, span: u16, context: u32, rtp: &str) -> u64 {
+    let order = |span: u16, present| CardOrder::Defect {
+        facility: Facility::Span(SpanIndex(2 + span)),
+        defect: Defect::Equipment,
+        present,
+        at_once: false,
+    };
+    let sent = |bench: &mut Bench| {
+        let reply = bench.ask(&format!("C={context}{{AV={rtp}{{AT{{SA}}}}}}"));
+        let digits = reply.split("rtp/ps=").nth(1).and_then(|rest| rest.split([',', '}']).next());
+        digits.and_then(|digits| digits.parse::<u64>().ok()).unwrap_or_else(|| panic!("{reply}"))
+    };
+    bench.card(order(1 - span, true));
+    let before = sent(bench);
+    bench.run(S);
+    let after = sent(bench);
+    bench.card(order(1 - span, false));
+    after - before
+}
+
+#[test]
+fn media_is_carried_by_the_channel_that_it_is_joined_to_wherever_it_was_opened() {
+    // MOV-01, CTX-10
+    let mut bench = Bench::registered();
+    let far = "A=ds/ds1_4/1{M{O{MO=SR}}}";
+    let media = format!("A=${{M{{O{{MO=SR}},L{{\nv=0\nc=IN IP4 $\nm=audio $ RTP/AVP 0\n}},{FAR}}}}}");
+    let id = |reply: &str| reply[2..].split('{').next().and_then(|id| id.parse::<u32>().ok()).unwrap_or_else(|| panic!("{reply}"));
+    // It moves.
+    let (first, rtp) = whole_call(&mut bench);
+    let second = id(&bench.ask(&format!("C=${{{far}}}")));
+    assert_eq!(sent_by(&mut bench, 0, first, &rtp), 50);
+    let whole = bench.ask(&format!("C={first}{{AV={rtp}{{AT{{M}}}}}}"));
+    assert!(!bench.ask(&format!("C={second}{{MV={rtp}}}")).contains("ER="));
+    assert_eq!((sent_by(&mut bench, 1, second, &rtp), sent_by(&mut bench, 0, second, &rtp)), (50, 0));
+    // Its port and what it does are the same.
+    assert_eq!(bench.ask(&format!("C={second}{{AV={rtp}{{AT{{M}}}}}}")).split_once('{').unwrap().1, whole.split_once('{').unwrap().1);
+    bench.ask("C=*{W-S=*}");
+    // It comes before the channel.
+    let reply = bench.ask(&format!("C=${{{media},{far}}}"));
+    let rtp = reply.split("A=").nth(1).and_then(|rest| rest.split('{').next()).unwrap().to_owned();
+    assert_eq!((sent_by(&mut bench, 1, id(&reply), &rtp), sent_by(&mut bench, 0, id(&reply), &rtp)), (50, 0));
+    bench.ask("C=*{W-S=*}");
+    // The channel that carried it goes, and another one is there.
+    let (context, rtp) = whole_call(&mut bench);
+    bench.ask(&format!("C={context}{{{far}}}"));
+    bench.ask(&format!("C={context}{{S=ds/ds1_3/1}}"));
+    assert_eq!((sent_by(&mut bench, 1, context, &rtp), sent_by(&mut bench, 0, context, &rtp)), (50, 0));
+    bench.ask("C=*{W-S=*}");
+    assert_eq!((bench.gateway.contexts(), bench.gateway.calls.endpoints.connections.count()), (0, 0));
+}
+
+#[test]
+fn a_move_to_where_the_card_cannot_carry_the_media_is_refused_and_changes_nothing() {
+    // MOV-02, TXN-03
+    let mut bench = Bench::registered();
+    let (first, rtp) = whole_call(&mut bench);
+    let reply = bench.ask("C=${A=ds/ds1_4/1}");
+    let second = reply[2..].split('{').next().unwrap();
+    let broken = Facility::Span(SpanIndex(3));
+    bench.card(CardOrder::Defect { facility: broken, defect: Defect::Equipment, present: true, at_once: false });
+    assert!(bench.ask(&format!("C={second}{{MV={rtp}}}")).contains("ER=510{"));
+    assert_eq!(sent_by(&mut bench, 0, first, &rtp), 50);
+    assert!(!bench.ask(&format!("C={second}{{MV={rtp}}}")).contains("ER="), "it works again");
 }

@@ -416,6 +416,17 @@ impl Card for Apart {
         Answer::Later
     }
 
+    /// A connection on another core stays there, and none goes to one.
+    fn transfer(&mut self, now: Time, from: EndpointIndex, to: EndpointIndex, connection: u32) -> bool {
+        let is_near = self.part_of(from).is_none() && self.part_of(to).is_none();
+        let Some(place) = self.places.get_mut(connection as usize) else { return false };
+        if !is_near || !self.near.transfer(now, from, to, connection) {
+            return false;
+        }
+        place.endpoint = to;
+        true
+    }
+
     fn close(&mut self, now: Time, endpoint: EndpointIndex, connection: u32) -> MediaReport {
         let Some(place) = self.places.get_mut(connection as usize) else { return MediaReport::default() };
         place.generation = place.generation.wrapping_add(1);

@@ -61,3 +61,28 @@ fn clearmode_is_bit_exact() {
         assert!(length > 12_000 && heard[start..] == sent[..length], "{period_ms} ms");
     }
 }
+
+/// H.248 moves media from one channel to another: same source, same sequence, and the voice of the other channel from then on.
+#[test]
+fn a_connection_that_goes_to_another_channel_carries_the_voice_of_that_one() {
+    let mut world = World::new(1, clean(), laws(Law::Mu, Law::Mu), [media(Mode::SendRecv, 0); 2], 0);
+    world.run(500);
+    let mut other = Ds0::new(Settings::default());
+    assert!(!world.sides[0].ds0.hand_over(7, &mut other), "there is none");
+    assert!(!world.sides[0].ds0.hand_over(0, &mut Ds0::new(Settings { law: Law::A, ..Settings::default() })), "of another law");
+    let before = world.sides[0].ds0.report(0).packets_sent;
+    assert!(before > 0 && world.sides[0].ds0.hand_over(0, &mut other));
+    assert!(world.sides[0].ds0.is_idle() && world.sides[0].ds0.report(0) == MediaReport::default());
+    assert_eq!(other.report(0).packets_sent, before, "with what it counted");
+    // The channel it left hears nothing of it, and it nothing of that channel.
+    let mut left = std::mem::replace(&mut world.sides[0].ds0, other);
+    let mut octets = [tone(Law::Mu)(3); 80];
+    left.exchange(Time(world.now), &mut octets, &mut |_, _, _, _| panic!("nobody is there"));
+    world.feed(0, tone(Law::Mu));
+    world.run(1_000);
+    assert!((level(Law::Mu, &world.sides[1].heard[8_000..]) + 10.0).abs() < 0.2);
+    assert_eq!(world.sides[1].ds0.report(0).packets_lost, 0, "one stream");
+    // As many as there may be.
+    let mut full = Ds0::new(Settings { connections: 1, ..Settings::default() });
+    assert!(full.open(Time::ZERO, 5, &media(Mode::SendRecv, 1), 1) && !world.sides[0].ds0.hand_over(0, &mut full));
+}
