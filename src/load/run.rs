@@ -143,16 +143,35 @@ struct Generator<P> {
     next_progress: Time,
 }
 
+/// How long somebody who is asked has said nothing.
+#[derive(Default)]
+struct Silence {
+    /// When nothing was asked last.
+    quiet: Time,
+}
+
+impl Silence {
+    /// Of one who was heard last at `heard`, while so many commands wait for an answer: nothing is missed where nothing was asked, as when
+    /// only far ends are told to release.
+    fn so_far(&mut self, now: Time, heard: Time, in_flight: usize) -> Duration {
+        if in_flight == 0 {
+            self.quiet = now;
+        }
+        now.since(heard.max(self.quiet))
+    }
+}
+
 impl<P: Player> Generator<P> {
     fn run(&mut self, plan: &Plan) -> anyhow::Result<Measured> {
+        let mut silence = Silence::default();
         while self.agent.phase() < Phase::Running {
-            let silent = self.clock.now().since(self.agent.heard());
+            let silent = silence.so_far(self.clock.now(), self.agent.heard(), self.agent.in_flight());
             if self.stop.load(Ordering::Relaxed) {
                 if self.agent.heard() == Time::ZERO {
                     bail!("stopped before anything had answered at {}", addresses(plan));
                 }
                 self.agent.wind_down();
-            } else if silent > OPENING_SILENCE && self.agent.in_flight() > 0 {
+            } else if silent > OPENING_SILENCE {
                 bail!("nothing answers at {}{}", addresses(plan), self.why_unreachable());
             }
             self.turn(None)?;
@@ -331,6 +350,15 @@ mod tests {
     struct Program {
         #[command(flatten)]
         args: Args,
+    }
+
+    #[test]
+    fn who_was_not_asked_is_not_silent() {
+        let (mut silence, at) = (Silence::default(), |seconds: u64| Time::from_millis(seconds * 1000));
+        assert_eq!(silence.so_far(at(9), at(2), 0), Duration::ZERO);
+        assert_eq!(silence.so_far(at(10), at(2), 1), Duration::from_secs(1));
+        assert_eq!(silence.so_far(at(12), at(2), 3), Duration::from_secs(3));
+        assert_eq!(silence.so_far(at(13), at(12), 2), Duration::from_secs(1));
     }
 
     /// Serves `script` until dropped.
