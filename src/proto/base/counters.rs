@@ -111,7 +111,7 @@ counters! {
     WakesSent = "wakes_sent",
     /// Releases refused: the frame was not held or still being read (a fault in the gateway).
     ReleaseRefused = "release_refused",
-    /// Messages dropped: more messages in one datagram than the limit.
+    /// Datagrams cut short: more messages in one than `limits.messages_per_datagram`; those behind are dropped.
     DroppedPiggybackLimit = "dropped_piggyback_limit",
     /// Datagrams dropped: no room to keep a datagram of several messages.
     DroppedDatagramTable = "dropped_datagram_table",
