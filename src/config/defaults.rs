@@ -1,8 +1,7 @@
 //! The register: every setting, with its type, default, allowed values, whether `reload` may change it, and why.
 //!
-//! One line here is everything a setting needs: the field of the validated struct, reading and range check, `docs/configuration.md`
-//! (written from this list) and the reload difference all follow from it. `tuning/gateway.toml` is checked against it by a test.
-//! Form of a line: `key: type = default in allowed; reload` (or `restart`: takes effect at the next start only).
+//! All a setting needs follows from its line: field, reading, range check, `docs/configuration.md`, the reload difference. `tuning/gateway.toml`
+//! is checked against it by a test. Form: `key: type = default in allowed; reload` (or `restart`: takes effect at the next start only).
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -110,8 +109,7 @@ register! {
         /// The profile behind `MGCP 1.0` in commands, both ways. `"auto"`: `"tgcp"` with that profile, `"any"` with `"lenient"`, else `"mgcp"`.
         version: Auto<Version> = (Auto::Auto) in (); reload
         /// Whether the gateway may put several messages into one datagram (RFC 3435 3.5.5). Without, they follow each other in datagrams of
-        /// their own, the network may reorder them, and a Notify waits for the answer to the one before. `"auto"`: false with
-        /// `"lenient"`, else true.
+        /// their own, the network may reorder them, and a Notify waits for the answer to the one before. `"auto"`: false with `"lenient"`, else true.
         piggyback: Auto<bool> = (Auto::Auto) in (); reload
         /// Whether a command that takes longer than `timers.provisional_after` is answered 100, and whether its final response asks for an
         /// acknowledgement (RFC 3435 3.5.6). `"auto"`: `"plain"` with `"lenient"`, else `"confirmed"`.
@@ -394,6 +392,8 @@ register! {
         release: Duration = (seconds(60)) in seconds(1)..=seconds(600); restart
         /// How long the far end has to go on-hook before the channel counts as locked out, which is an alarm.
         guard: Duration = (seconds(30)) in seconds(1)..=seconds(600); restart
+        /// From the end of a call, when both ends are on-hook, to our next seizure: the far end is to see that it is another call.
+        rest: Duration = (millis(400)) in millis(0)..=seconds(5); restart
         /// The shortest flash of a PBX.
         flash_min: Duration = (millis(300)) in millis(50)..=seconds(2); restart
         /// The longest flash of a PBX.
@@ -649,8 +649,7 @@ register! {
 
     /// The Unix socket behind `tollgate show`, `block`, `reload` and the like.
     Operator = "operator" {
-        /// Its path. `"auto"`: `$XDG_RUNTIME_DIR/tollgate.sock`, or else `/tmp/tollgate-<uid>/tollgate.sock` in a directory only the
-        /// user may enter.
+        /// Its path. `"auto"`: `$XDG_RUNTIME_DIR/tollgate.sock`, or else `/tmp/tollgate-<uid>/tollgate.sock` in a directory only the user may enter.
         socket: Auto<PathBuf> = (Auto::Auto) in (); restart
     }
 

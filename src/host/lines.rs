@@ -35,7 +35,7 @@ pub fn signalling(span: &config::Span) -> Signalling {
 /// The times of channel associated signalling.
 pub(super) fn times(cas: &config::Cas) -> Times {
     let config::Cas { hook_min, release_min, wink_min, wink_max, wink, wink_delay, digit_delay, wink_limit, glare, glare_hold, .. } = *cas;
-    let config::Cas { first_digit, between_digits, sending, answer, release, guard, flash_min, flash_max, flash, .. } = *cas;
+    let config::Cas { first_digit, between_digits, sending, answer, release, guard, rest, flash_min, flash_max, flash, .. } = *cas;
     Times {
         hook_min,
         release_min,
@@ -53,6 +53,7 @@ pub(super) fn times(cas: &config::Cas) -> Times {
         answer,
         release,
         guard,
+        rest,
         flash_min,
         flash_max,
         flash,

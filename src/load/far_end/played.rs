@@ -24,6 +24,8 @@ const NAP: Duration = Duration::from_millis(1);
 const PATIENCE: Duration = Duration::from_secs(10);
 /// A longer on-hook of the gateway is no dial pulse.
 const PULSE_MAX: Duration = Duration::from_millis(150);
+/// A check tone that the far end does not take off goes on for so long beyond the gateway's, so that the next test begins in silence.
+const STUCK: Duration = Duration::from_millis(1_500);
 /// A string of keys or pulses ends after so long without another one.
 const STRING_END: Duration = Duration::from_millis(900);
 
@@ -159,6 +161,8 @@ struct Line {
     sends: Wire,
     /// The last digit of a string that has not ended.
     heard: Option<Time>,
+    /// When a check tone of the gateway ended; none has begun since.
+    tone_ended: Option<Time>,
 }
 
 impl Lines {
@@ -176,7 +180,7 @@ impl Lines {
             let mut reads = Wire::new(Coding::EarAndMouth);
             reads.listen(span.digits == DigitKind::Pulse);
             let (shown, bits, sends) = (LineState::OnHook, 0, Wire::new(Coding::EarAndMouth));
-            Line { media, coding: span.coding, shown, bits, maybe_on_hook: None, reads, sends, heard: None }
+            Line { media, coding: span.coding, shown, bits, maybe_on_hook: None, reads, sends, heard: None, tone_ended: None }
         };
         let list = (0..span.channels.len() as u32).map(line).collect();
         Lines { list, ends, kind: span.kind, digits: span.digits, now: Time::ZERO }
@@ -209,6 +213,9 @@ impl Lines {
         for (line, place) in list.iter_mut().zip(0..) {
             if line.heard.take_if(|last| now.since(*last) >= STRING_END).is_some() {
                 ends.hear_string(*now, EndpointIndex(place));
+            }
+            if line.tone_ended.take_if(|ended| now.since(*ended) >= STUCK).is_some() {
+                [CheckTone::Co1, CheckTone::Co2].into_iter().for_each(|tone| line.tone(tone, false));
             }
             if let Some(since) = line.maybe_on_hook.take_if(|since| now.since(*since) > PULSE_MAX) {
                 line.shown = LineState::OnHook;
@@ -292,6 +299,9 @@ impl Channels for Lines {
                 Event::Tone { connection: None, tone: SingleTone::Co2, on } => (CheckTone::Co2, on),
                 _ => continue,
             };
+            if let Some(line) = self.list.get_mut(usize::from(channel)) {
+                line.tone_ended = (!tone.1).then_some(now);
+            }
             self.ends.handle_tone(now, EndpointIndex(channel.into()), self.kind, tone.0, tone.1);
         }
     }

@@ -104,6 +104,8 @@ pub struct Times {
     pub release: Duration,
     /// For the far end to go on-hook.
     pub guard: Duration,
+    /// From the end of a call, both ends on-hook, to our next seizure.
+    pub rest: Duration,
     /// The shortest flash of a PBX.
     pub flash_min: Duration,
     /// The longest flash; a longer on-hook is one.
@@ -132,6 +134,7 @@ impl Default for Times {
             answer: ms(300_000),
             release: ms(60_000),
             guard: ms(30_000),
+            rest: ms(400),
             flash_min: ms(300),
             flash_max: ms(1_000),
             flash: ms(500),
@@ -160,6 +163,8 @@ macro_rules! states {
 states! {
     /// Both ends are on-hook.
     Idle = "idle",
+    /// Ours: the last call has ended too short a time ago for the far end to see that this is another one.
+    Resting = "rests",
     /// Ours: seized, the far end's wink is to come (A4).
     AwaitWink = "awaits-wink",
     /// Ours: both ends have seized, we control and wait (A5).

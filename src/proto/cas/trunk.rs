@@ -15,6 +15,15 @@ const NORMAL: &[u8] = b"0";
 pub(super) const NO_CIRCUIT: &[u8] = b"44";
 pub(super) const PROTOCOL: &[u8] = b"111";
 
+/// What the agent ordered, and is told the end of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Work {
+    /// `sup`.
+    SetUp,
+    /// `inf`.
+    Digits,
+}
+
 /// One trunk. See the page of [`super`].
 #[derive(Clone, Debug)]
 pub(super) struct Trunk {
@@ -30,6 +39,8 @@ pub(super) struct Trunk {
     pulse: Time,
     /// Whether the call is theirs.
     incoming: bool,
+    /// When it may be seized again.
+    rested: Time,
     /// The strings to send, those sent already left out, and what the first waits for.
     strings: [Digits; STRINGS],
     /// When the first digit was begun; [`Time::NEVER`] before.
@@ -37,7 +48,7 @@ pub(super) struct Trunk {
     /// Whether a wink asks for the second string.
     tandem: bool,
     /// The signal whose work is going on.
-    work: Option<&'static str>,
+    work: Option<Work>,
     /// MF digits that came, from the latest KP on.
     heard: Digits,
 }
@@ -53,6 +64,7 @@ impl Trunk {
             guard: Time::NEVER,
             pulse: Time::NEVER,
             incoming: false,
+            rested: Time::ZERO,
             strings: [Digits::NONE; STRINGS],
             began: Time::NEVER,
             tandem: false,
@@ -283,7 +295,7 @@ impl Trunk {
             }
             Order::Digits(digits) => {
                 self.strings = [*digits, Digits::NONE, Digits::NONE];
-                self.work = Some("inf");
+                self.work = Some(Work::Digits);
                 self.send(now, times, out);
             }
             Order::Recall => {
@@ -306,7 +318,7 @@ impl Trunk {
     /// A1, A2, D1.
     fn set_up(&mut self, now: Time, setup: &Setup, times: &Times, out: Outputs<'_>) {
         self.incoming = false;
-        self.work = Some("sup");
+        self.work = Some(Work::SetUp);
         self.began = Time::NEVER;
         self.tandem = setup.tandem == Some(true) && !setup.country.is_empty();
         let strings = match self.signalling.kind {
@@ -316,6 +328,14 @@ impl Trunk {
             _ => [setup.address, Digits::NONE, Digits::NONE],
         };
         self.strings = strings;
+        if now < self.rested {
+            self.enter(State::Resting, self.rested);
+        } else {
+            self.seize(now, times, out);
+        }
+    }
+
+    fn seize(&mut self, now: Time, times: &Times, out: Outputs<'_>) {
         self.show(Hook::Off, out);
         if self.signalling.wink_start {
             self.enter(State::AwaitWink, now + times.wink_limit);
@@ -370,6 +390,7 @@ impl Trunk {
         self.incoming = false;
         self.heard.clear();
         self.strings = [Digits::NONE; STRINGS];
+        self.rested = now + times.rest;
         self.enter(State::Idle, Time::NEVER);
         if self.sees.hook == Hook::Off {
             self.far_off_hook(now, times, out);
@@ -383,7 +404,8 @@ impl Trunk {
         out(Output::Listen(false));
         let signalling = self.signalling;
         let (before, sees) = (self.state, self.sees);
-        *self = Trunk { sees: Debounced { hook: sees.raw, due: Time::NEVER, ..sees }, ..Trunk::new(signalling) };
+        let sees = Debounced { hook: sees.raw, due: Time::NEVER, ..sees };
+        *self = Trunk { sees, rested: now + times.rest, ..Trunk::new(signalling) };
         out(Output::Show(LineState::OnHook));
         match (in_service, sees.raw, before) {
             (false, ..) => self.enter(State::Out, Time::NEVER),
@@ -408,6 +430,12 @@ impl Trunk {
                 } else {
                     self.enter(State::Collecting, now + times.first_digit);
                 }
+            }
+            // We have not seized yet, so the far end's call, or its block, wins.
+            State::Resting => {
+                self.end_work(true, out);
+                out(Output::Event("rel", EventText::new(NO_CIRCUIT)));
+                self.idle(now, times, out);
             }
             State::DigitDelay if self.signalling.wink_start => {}
             State::AwaitWink | State::DigitDelay => self.collide(now, times, out),
@@ -530,6 +558,9 @@ impl Trunk {
     /// The state has lasted too long.
     fn expire(&mut self, now: Time, times: &Times, out: Outputs<'_>) {
         match self.state {
+            // What the far end shows may be its seizure, and counts in a moment.
+            State::Resting if self.sees.raw == Hook::Off => self.enter(State::Resting, now + times.hook_min),
+            State::Resting => self.seize(now, times, out),
             State::DigitDelay => self.send(now, times, out),
             State::Seized => {
                 self.wink(now, times, out);
@@ -566,7 +597,8 @@ impl Trunk {
     }
 
     fn end_work(&mut self, failed: bool, out: Outputs<'_>) {
-        if let Some(signal) = self.work.take() {
+        if let Some(work) = self.work.take() {
+            let signal = if work == Work::SetUp { "sup" } else { "inf" };
             out(Output::Ended { signal, failed });
         }
     }

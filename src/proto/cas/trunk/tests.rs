@@ -146,6 +146,7 @@ fn an_immediate_start_trunk_sends_without_a_wink() {
     rig.far(Hook::On, 200);
     rig.says("rlc", State::Idle);
     // Nobody has answered yet.
+    rig.wait(400);
     rig.set_up("addr(1,2,#)").unwrap();
     rig.wait(150);
     rig.sent();
@@ -303,6 +304,44 @@ fn a_far_end_has_time_to_see_a_reset() {
     rig.says("bl stop deaf OnHook", State::Blocked);
 }
 
+/// A call behind another one: the far end sees us on-hook in between, for longer than a wink is.
+#[test]
+fn a_trunk_rests_between_two_calls() {
+    let mut rig = Rig::new(wink(ChannelKind::CasMf));
+    rig.far(Hook::Off, 100);
+    rig.far(Hook::On, 200);
+    rig.says("listen sup OffHook OnHook deaf rel(0)", State::AwaitRelease);
+    rig.order(Order::ReleaseComplete).unwrap();
+    rig.says("deaf", State::Idle);
+    rig.set_up(ADDRESS).unwrap();
+    rig.wait(399);
+    rig.says("", State::Resting);
+    rig.wait(1);
+    rig.says("OffHook", State::AwaitWink);
+    // It is given up before it has begun.
+    rig.order(Order::Release).unwrap();
+    rig.set_up(ADDRESS).unwrap();
+    rig.says("deaf OnHook rlc", State::Resting);
+    rig.order(Order::Release).unwrap();
+    rig.says("deaf rlc", State::Idle);
+    // The far end calls meanwhile: nobody has seized but it.
+    rig.set_up(ADDRESS).unwrap();
+    rig.wait(390);
+    rig.far(Hook::Off, 39);
+    rig.says("", State::Resting);
+    rig.wait(1);
+    rig.says("of(sup) rel(44) listen sup", State::Seized);
+    assert!(rig.set_up(ADDRESS).is_err());
+    // One that blinks does not.
+    let mut rig = Rig::new(wink(ChannelKind::CasMf));
+    rig.act(|trunk, now, times, out| trunk.reset(now, true, times, out));
+    rig.set_up(ADDRESS).unwrap();
+    rig.wait(390);
+    rig.far(Hook::Off, 20);
+    rig.far(Hook::On, 100);
+    rig.says("stop deaf OnHook OffHook", State::AwaitWink);
+}
+
 /// A11, A13, C11: no wink, digits that cannot be sent, and an agent that does not complete the release.
 #[test]
 fn a_call_that_cannot_go_on_is_told_and_released() {
@@ -312,6 +351,7 @@ fn a_call_that_cannot_go_on_is_told_and_released() {
     rig.says("OffHook deaf of(sup) rel(111)", State::AwaitRelease);
     rig.order(Order::ReleaseComplete).unwrap();
     rig.says("deaf OnHook", State::Idle);
+    rig.wait(400);
     rig.set_up(ADDRESS).unwrap();
     rig.wink();
     rig.wait(200);
@@ -320,6 +360,7 @@ fn a_call_that_cannot_go_on_is_told_and_released() {
     rig.wait(60_000);
     rig.says("deaf OnHook rlc", State::Idle);
     // A wink that is too short or too long is none.
+    rig.wait(400);
     rig.set_up(ADDRESS).unwrap();
     rig.far(Hook::Off, 60);
     rig.far(Hook::On, 100);
@@ -503,6 +544,7 @@ fn an_operator_controls_the_call() {
     rig.order(Order::Release).unwrap();
     rig.says("OffHook deaf OnHook rlc", State::Idle);
     // D9: an operator who is still there has to hang up first.
+    rig.wait(400);
     rig.set_up("id(k0,1,s0),addr(k0,9,1,1,s2)").unwrap();
     rig.wink();
     rig.wait(150);

@@ -21,6 +21,9 @@ const REACTION: Duration = ms(100);
 const WINK: Duration = ms(200);
 /// A longer off-hook of the gateway is an answer.
 const WINK_MAX: Duration = ms(350);
+/// An off-hook that begins so soon after its own may be a late wink: it is taken for a seizure when it is longer than one. The answer to
+/// what it showed is under way for the delay of both directions of a trunk in packets, and the gateway's wink begins 150 ms behind it.
+const LATE_WINK: Duration = ms(1_000);
 /// A flash.
 const FLASH: Duration = ms(500);
 /// A far end that hears no wink for so long sends its digits: the trunk has immediate start.
@@ -81,8 +84,9 @@ struct FarEnd {
     behaviour: Option<Behaviour>,
     echo: Option<Echo>,
     phase: Phase,
-    /// Off-hook.
+    /// Off-hook, and since when it is not.
     off: bool,
+    on_since: Option<Time>,
     /// What the gateway shows, and since when.
     sees: LineState,
     since: Time,
@@ -112,6 +116,7 @@ impl FarEnd {
             echo: None,
             phase: Phase::Idle,
             off: false,
+            on_since: None,
             sees: LineState::OnHook,
             since: Time::ZERO,
             pulse: None,
@@ -317,10 +322,12 @@ impl FarEnds {
         end.plan += 1;
         end.phase = Phase::Called(0);
         let plan = end.plan;
+        let may_be_wink = end.on_since.is_some_and(|since| now.since(since) < LATE_WINK);
         match behaviour {
             Behaviour::Answers | Behaviour::NoAnswer | Behaviour::Hangs => {
-                self.at(now + REACTION, endpoint, Step::Show(plan, true));
-                self.at(now + REACTION + WINK, endpoint, Step::Show(plan, false));
+                let sure = now + if may_be_wink { WINK_MAX } else { REACTION };
+                self.at(sure, endpoint, Step::Show(plan, true));
+                self.at(sure + WINK, endpoint, Step::Show(plan, false));
             }
             Behaviour::Collides => {
                 self.at(now, endpoint, Step::Show(plan, true));
@@ -374,6 +381,7 @@ impl FarEnds {
                     return None;
                 }
                 end.off = off;
+                end.on_since = (!off).then_some(now);
                 Some(LineInput::Hook(if off { Hook::Off } else { Hook::On }))
             }
             Step::NextDigit(plan) if plan == end.plan => {
@@ -456,4 +464,50 @@ fn length(kind: DigitKind, symbols: &[u8]) -> Duration {
             (DigitKind::Pulse, _) => ms(1_700),
         })
         .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AT: EndpointIndex = EndpointIndex(0);
+
+    /// When it shows what, in ms, until then.
+    fn shown(ends: &mut FarEnds, until: u64) -> Vec<(u64, Hook)> {
+        let hook = |indication| match indication {
+            Indication::Line { input: LineInput::Hook(hook), at, .. } => Some((at.0 / 1_000_000, hook)),
+            _ => None,
+        };
+        std::iter::from_fn(|| ends.poll(Time::from_millis(until))).filter_map(hook).collect()
+    }
+
+    fn show(ends: &mut FarEnds, at: u64, state: LineState) {
+        ends.handle(Time::from_millis(at), AT, ChannelKind::CasMf, &LineOrder::Show(state));
+    }
+
+    /// Over a trunk in packets what it sees of the gateway is a tenth of a second old.
+    #[test]
+    fn the_wink_that_answers_its_own_is_no_call_however_late_it_comes() {
+        for late in [160, 230, 500] {
+            let mut ends = FarEnds::default();
+            ends.operate(Time::ZERO, AT, ChannelKind::CasMf, &FarOrder::Wink).unwrap();
+            assert_eq!(shown(&mut ends, late), [(0, Hook::Off), (200, Hook::On)][..if late < 200 { 1 } else { 2 }]);
+            show(&mut ends, late, LineState::OffHook);
+            shown(&mut ends, late + 199);
+            show(&mut ends, late + 200, LineState::OnHook);
+            assert_eq!(shown(&mut ends, 3_000), [], "{late}");
+        }
+    }
+
+    #[test]
+    fn a_call_that_comes_soon_after_the_last_is_winked_at_when_it_is_sure_to_be_one() {
+        let mut ends = FarEnds::default();
+        ends.operate(Time::ZERO, AT, ChannelKind::CasMf, &FarOrder::Wink).unwrap();
+        shown(&mut ends, 200);
+        show(&mut ends, 300, LineState::OffHook);
+        assert_eq!(shown(&mut ends, 2_000), [(650, Hook::Off), (850, Hook::On)]);
+        show(&mut ends, 2_000, LineState::OnHook);
+        show(&mut ends, 3_000, LineState::OffHook);
+        assert_eq!(shown(&mut ends, 4_000), [(3_100, Hook::Off), (3_300, Hook::On)]);
+    }
 }
