@@ -42,10 +42,22 @@ fn driver(row: &DriverRow) -> Vec<(&'static str, String)> {
 /// What its pseudowire does; `framed`: with the framing of the trunk.
 fn pseudowire(row: &CircuitRow, framed: bool) -> Vec<(&'static str, String)> {
     let CircuitRow { received, sent, lost, late, duplicate, overrun, strays, malformed, slips, restarted, .. } = row;
-    let CircuitRow { local_faults, remote_losses, remote_defects, waiting, wait_ms, drift_ppm, violations, frame_losses, .. } = row;
+    let CircuitRow {
+        local_faults,
+        remote_losses,
+        remote_defects,
+        waiting,
+        wait_ms,
+        drift_ppm,
+        violations,
+        frame_losses,
+        errored_blocks,
+        ..
+    } = row;
     let mut lines = vec![
         ("pseudowire", row.state.clone()),
         ("packets", format!("{received} in, {sent} out, {lost} lost, {late} late, {duplicate} twice, {overrun} too early")),
+        ("lost", format!("parts of {errored_blocks} blocks of the trunk")),
         ("foreign", format!("{strays} strays, {malformed} malformed")),
         ("far end", format!("{local_faults} L, {remote_losses} R, {remote_defects} RDI, {restarted} new sequences")),
         ("buffer", format!("{waiting} packets wait, {wait_ms} ms aimed at, {slips} slips")),

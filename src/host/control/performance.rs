@@ -89,6 +89,7 @@ fn circuit_row(view: CircuitView) -> CircuitRow {
         slips: counts.slips,
         violations: counts.violations,
         frame_losses: counts.frame_losses,
+        errored_blocks: counts.errored_blocks,
         waiting,
         wait_ms: (target.as_secs_f64() * 1e6).round() / 1e3,
         drift_ppm: (drift_ppm * 10.0).round() / 10.0,

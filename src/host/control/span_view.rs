@@ -67,6 +67,8 @@ pub struct CircuitRow {
     pub violations: u64,
     /// See `violations`.
     pub frame_losses: u64,
+    /// Blocks of 3 ms of a T1, or of 1 ms of an E1, in which a packet did not come.
+    pub errored_blocks: u64,
     /// Packets that wait to be played.
     pub waiting: u16,
     /// The mean wait that is aimed at, in ms.

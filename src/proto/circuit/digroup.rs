@@ -3,7 +3,7 @@
 use super::slots::{PacketsOut, Slots};
 use super::{Channels, Circuit, CircuitSettings, Coding};
 use crate::proto::base::{EndpointIndex, Time};
-use crate::proto::trunk::{Alarms, CircuitView, Defect, Facility, Indication, Violations};
+use crate::proto::trunk::{Alarms, CircuitCounts, CircuitView, Defect, Facility, Indication, Violations};
 use crate::proto::voice;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub struct Digroup {
     /// The alarms that were indicated.
     told: Alarms,
     /// The slips and the violations that were indicated, and when to look again.
-    counted: (u64, u64),
+    counted: CircuitCounts,
     tell: Time,
     /// While it is looped.
     mirror: Option<Mirror>,
@@ -75,7 +75,7 @@ impl Digroup {
             circuit,
             slots: Slots::new(&settings.endpoints, settings.coding, &voice),
             told: Alarms::default(),
-            counted: (0, 0),
+            counted: CircuitCounts::default(),
             tell: now,
             mirror: None,
             told_of_loop: false,
@@ -139,10 +139,14 @@ impl Digroup {
             }
             let counts = circuit.view().counts;
             let new = |now: u64, before: u64| u32::try_from(now.saturating_sub(before)).unwrap_or(u32::MAX);
-            let (slips, path) = (new(counts.slips, counted.0), new(counts.violations, counted.1));
-            *counted = (counts.slips, counts.violations);
-            if (slips, path) != (0, 0) {
-                let violations = Violations { slips, path, ..Violations::default() };
+            let violations = Violations {
+                slips: new(counts.slips, counted.slips),
+                path: new(counts.violations, counted.violations),
+                blocks: new(counts.errored_blocks, counted.errored_blocks),
+                ..Violations::default()
+            };
+            *counted = counts;
+            if violations != Violations::default() {
                 out.push_back(Indication::Violations { facility: *facility, violations });
             }
         }

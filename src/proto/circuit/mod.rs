@@ -26,7 +26,7 @@ use self::carrier::Carrier;
 use self::dark::Dark;
 use crate::proto::base::Time;
 use crate::proto::framer::{FRAME_BITS, Format};
-use crate::proto::pseudowire::{Header, Layout, Malformed, Packet, Playout, PlayoutSettings, Receiver, ReceiverSettings, State};
+use crate::proto::pseudowire::{Header, Layout, Malformed, Packet, Played, Playout, PlayoutSettings, Receiver, ReceiverSettings, State};
 use crate::proto::trunk::{Alarms, CircuitCounts, CircuitView};
 use std::time::Duration;
 
@@ -91,8 +91,36 @@ pub struct Circuit {
     sequence: u16,
     /// Bits of the trunk that were sent.
     passed: u64,
+    /// The block of the trunk that is being played.
+    block: Block,
     packet: Box<[u8]>,
     counts: CircuitCounts,
+}
+
+/// What of a trunk is errored as a whole when a packet of it is replaced (RFC 4553 6.4).
+#[derive(Clone, Copy, Debug, Default)]
+struct Block {
+    /// Its length.
+    bits: u64,
+    /// Bits of it that were played, and whether a packet of it was replaced.
+    played: u64,
+    errored: bool,
+}
+
+impl Block {
+    /// Plays so many bits, of a replaced packet or another: errored blocks that ended with it.
+    fn pass(&mut self, bits: u64, replaced: bool) -> u64 {
+        self.errored |= replaced;
+        self.played += bits;
+        let mut errored = 0;
+        while self.played >= self.bits.max(1) {
+            self.played -= self.bits.max(1);
+            errored += u64::from(self.errored);
+            // The rest of the packet is of the next one.
+            self.errored = replaced && self.played > 0;
+        }
+        errored
+    }
 }
 
 /// A change of L, and the end of R and RDI, counts after so many packets.
@@ -140,6 +168,7 @@ impl Circuit {
             dark: Dark::new(count(RAI_AFTER), count(RAI_HOLD)),
             sequence: settings.sequence,
             passed: 0,
+            block: Block { bits: (layout.block_frames() * FRAME_BITS) as u64, ..Block::default() },
             packet: vec![0; layout.packet_octets()].into(),
             counts: CircuitCounts::default(),
         })
@@ -245,7 +274,10 @@ impl Circuit {
             1.. => self.receiver.hold(periods),
             _ => self.receiver.skip(periods),
         }
-        self.carrier.play(self.receiver.play(), channels);
+        let played = self.receiver.play();
+        let errored = self.block.pass(self.carrier.bits(), matches!(played, Played::Lost));
+        self.counts.errored_blocks = self.counts.errored_blocks.saturating_add(errored);
+        self.carrier.play(played, channels);
         self.note_alarms();
         self.send(channels)
     }

@@ -178,6 +178,45 @@ fn octets_and_bits_of_each_channel_come_out_as_they_went_in() {
     }
 }
 
+/// SAT-18: blocks are those of the trunk, however long packets are, and only packets that were to be played are missing in them.
+#[test]
+fn blocks_are_errored_by_what_did_not_come_in_its_turn() {
+    let errored = |block: u64, packet: u64, lost: &[u64]| {
+        let mut of_trunk = Block { bits: block, ..Block::default() };
+        (0..24).map(|n| of_trunk.pass(packet, lost.contains(&n))).sum::<u64>()
+    };
+    let t1 = 24 * FRAME_BITS as u64;
+    assert_eq!(errored(t1, t1 / 3, &[4]), 1, "packets of 1 ms");
+    assert_eq!(errored(t1, t1 / 3, &[3, 4, 5, 6]), 2);
+    assert_eq!(errored(t1, t1, &[4, 5]), 2, "of a multiframe");
+    assert_eq!(errored(t1, 1_536, &[3]), 2, "one across two blocks");
+    assert_eq!(errored(t1, 64 * FRAME_BITS as u64, &[0]), 3, "of 8 ms");
+    assert_eq!(errored(8 * FRAME_BITS as u64, 16 * FRAME_BITS as u64, &[2]), 2, "of an E1");
+    let structures = [
+        (Structure::Frames { channels: 24, frames: 8 }, None),
+        (Structure::Signalled { channels: 30, multiframe: 16, frames: 16 }, None),
+        (Structure::Bits(192), Some(Framing { format: Format::D4, signalled: false })),
+    ];
+    for (structure, framing) in structures {
+        let settings = CircuitSettings { framing, ..settings(structure) };
+        let mut clean = Pair::with(&settings, 0.0, CLEAN);
+        clean.run(1_000);
+        assert_eq!(clean.ends[1].circuit.view().counts.errored_blocks, 0, "{structure:?}: what comes before the first packet is none");
+        let mut pair = Pair::with(&settings, 0.0, Link { loss: 20_000, ..CLEAN });
+        pair.run(2_000);
+        let counts = pair.ends[1].circuit.view().counts;
+        let (blocks, lost) = (counts.errored_blocks, counts.buffer.lost);
+        assert!(lost > 3 && blocks > lost / 2 && blocks <= 2 * lost, "{structure:?}: {counts:?}");
+        // The state of packet loss is a defect, not errored blocks.
+        pair.link.loss = 1_000_000;
+        pair.run(2_100);
+        let before = pair.ends[1].circuit.view().counts.errored_blocks;
+        pair.run(3_000);
+        let view = pair.ends[1].circuit.view();
+        assert!(view.alarms.packet_loss && view.counts.errored_blocks == before, "{structure:?}: {view:?}");
+    }
+}
+
 /// The buffer of 6 ms would run empty or full after two minutes. Two hours are gone through by the clock alone ([`Playout`]'s tests).
 #[test]
 fn with_a_far_end_50_ppm_off_no_octet_slips_either_way() {

@@ -111,6 +111,14 @@ impl Layout {
         }
     }
 
+    /// Frames of a block whose errors are counted as one (G.826): a multiframe of a T1, half of one of an E1.
+    pub fn block_frames(&self) -> usize {
+        match self.structure {
+            Structure::Frames { channels: 25.., .. } | Structure::Signalled { multiframe: 16, .. } => 8,
+            Structure::Bits(_) | Structure::Groups(_) | Structure::Frames { .. } | Structure::Signalled { .. } => 24,
+        }
+    }
+
     /// Packets that make one multiframe; 1 without signalling.
     pub fn fragments(&self) -> u8 {
         match self.structure {

@@ -41,6 +41,8 @@ pub struct CircuitCounts {
     pub violations: u64,
     /// Bit by bit only: times the framing was lost.
     pub frame_losses: u64,
+    /// Blocks of 3 ms of a T1, or of 1 ms of an E1, in which a packet did not come that was to be played.
+    pub errored_blocks: u64,
     /// What the jitter buffer counted.
     pub buffer: Counted,
 }

@@ -98,10 +98,24 @@ fn a_failure_that_clears_slowly_is_over_when_it_is_cleared_but_from_where_the_cl
 }
 
 #[test]
+fn blocks_that_packets_are_missing_of_count_as_the_document_of_pseudowires_says() {
+    // SAT-18: an errored second by one block, a severely errored one by 30 % of them.
+    let one = |signal, blocks| {
+        let (c, _) = play(signal, 1, |_| Violations { blocks, ..Violations::default() }).current();
+        (c.es, c.ses, c.bes, c.pcv)
+    };
+    for (signal, few, many) in [(Signal::Esf, 99, 100), (Signal::D4, 99, 100), (Signal::E1, 299, 300), (Signal::E1Crc, 299, 300)] {
+        assert_eq!((one(signal, 1), one(signal, few), one(signal, many)), ((1, 0, 0, 0), (1, 0, 0, 0), (1, 1, 0, 0)), "{signal:?}");
+    }
+    let (counts, _) = play(Signal::D4, 30, |n| Violations { blocks: if n < 10 { 100 } else { 0 }, ..Violations::default() }).current();
+    assert_eq!((counts.es, counts.uas), (0, 10), "ten of them are unavailable");
+}
+
+#[test]
 fn a_second_counts_as_its_signal_says() {
     // T1P-01..08, T3P-01..05
     let one = |signal, path, line, c_bit, slips| {
-        let history = play(signal, 1, |_| Violations { path, line, c_bit, slips });
+        let history = play(signal, 1, |_| Violations { path, line, c_bit, slips, ..Violations::default() });
         let (c, _) = history.current();
         (c.es, c.ses, c.bes, c.les, c.css, c.ces, c.cses)
     };
