@@ -265,6 +265,10 @@ fn endpoint(row: &EndpointRow) -> String {
         line("  lost", format!("{} packets", connection.packets_lost));
         line("  jitter", format!("{} ms", connection.jitter_ms));
         line("  latency", format!("{} ms", connection.latency_ms));
+        line(
+            "  playout",
+            format!("{} packets late, {} octets made up, {} slips", connection.late, connection.concealed_octets, connection.slips),
+        );
         if connection.protected {
             line("  SRTP", format!("dropped {} replayed, {} not authentic", connection.replayed, connection.unauthentic));
         }
@@ -529,6 +533,9 @@ mod tests {
             packets_lost: 1,
             jitter_ms: 2,
             latency_ms: 30,
+            late: 2,
+            concealed_octets: 480,
+            slips: 1,
             protected: true,
             replayed: 3,
             unauthentic: 4,

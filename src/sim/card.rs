@@ -9,7 +9,7 @@ use crate::proto::trunk::{
 };
 use crate::proto::trunk::{SimCard, SimulatedPlan, Srtp};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
 /// What a watched card has open, opening ones included, and what it is made to tell.
@@ -89,6 +89,11 @@ impl Card for WatchedCard {
             assert_eq!(before, Some(from), "connection {connection} taken from where it is not");
         }
         done
+    }
+
+    fn half_gone(&mut self, now: Time, endpoint: EndpointIndex, connection: u32, at: SocketAddr) {
+        assert!(self.watch.watched().slots.contains_key(&connection), "connection {connection} told of its half while it is not open");
+        self.card.half_gone(now, endpoint, connection, at);
     }
 
     fn close(&mut self, now: Time, endpoint: EndpointIndex, connection: u32) -> MediaReport {

@@ -36,6 +36,12 @@ impl Halves {
         Media { inside: false, remote: half.at, ..*media }
     }
 
+    /// The half that received there has gone: whether it is the one that this connection sends to. Then it sends to nobody until it is told
+    /// of one again.
+    pub fn gone(&mut self, connection: u32, at: SocketAddr) -> bool {
+        self.0.get_mut(connection as usize).is_some_and(|half| half.at.take_if(|known| *known == at).is_some())
+    }
+
     /// The connection has ended.
     pub fn forget(&mut self, connection: u32) {
         if let Some(half) = self.0.get_mut(connection as usize) {
@@ -63,6 +69,11 @@ mod tests {
         assert_eq!(port(halves.outward(0, &told_of(1, None))), Some(6_000), "an order of the mode alone");
         assert_eq!(port(halves.outward(0, &told_of(2, None))), None, "pointed elsewhere, where perhaps nobody is");
         assert_eq!(port(halves.outward(0, &told_of(2, Some(6_002)))), Some(6_002), "it meets the second");
+        let second = ([127, 0, 0, 1], 6_002).into();
+        assert!(!halves.gone(0, ([127, 0, 0, 1], 6_000).into()), "the first is not its any more");
+        assert!(halves.gone(0, second) && !halves.gone(0, second) && !halves.gone(9, second));
+        assert_eq!(port(halves.outward(0, &told_of(2, None))), None, "the second has gone");
+        assert_eq!(port(halves.outward(0, &told_of(2, Some(6_004)))), Some(6_004), "a later one of the same name");
         halves.forget(0);
         assert_eq!(port(halves.outward(0, &told_of(2, None))), None, "a later connection");
         assert!(!halves.outward(0, &told_of(2, None)).inside);

@@ -9,6 +9,7 @@ use crate::proto::trunk::{
     Answer, Card, CardFault, CardOrder, Facility, Hook, Indication, LineOrder, Measure, Media, MediaAddress, MediaReport, SimCard, Sounds,
     Srtp,
 };
+use std::net::SocketAddr;
 
 /// Both kinds of card.
 pub(super) struct Mixed {
@@ -47,6 +48,10 @@ impl Card for Mixed {
     /// Nothing goes from one card to the other.
     fn transfer(&mut self, now: Time, from: EndpointIndex, to: EndpointIndex, connection: u32) -> bool {
         self.real.carries(from) == self.real.carries(to) && self.of_mut(from).transfer(now, from, to, connection)
+    }
+
+    fn half_gone(&mut self, now: Time, endpoint: EndpointIndex, connection: u32, at: SocketAddr) {
+        self.of_mut(endpoint).half_gone(now, endpoint, connection, at);
     }
 
     fn close(&mut self, now: Time, endpoint: EndpointIndex, connection: u32) -> MediaReport {

@@ -27,6 +27,7 @@ use crate::proto::trunk::{
 use crate::proto::voice::Ds0;
 use anyhow::{Context, Result, anyhow, bail};
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 
 /// Periods of spans played in one turn of the core at the most.
 pub const SLICE: usize = 32;
@@ -372,6 +373,14 @@ impl Card for Trunks {
             *endpoint = Some(to);
         }
         done
+    }
+
+    fn half_gone(&mut self, _: Time, endpoint: EndpointIndex, connection: u32, at: SocketAddr) {
+        if self.halves.gone(connection, at)
+            && let Some(media) = self.media(endpoint, connection)
+        {
+            media.leave(connection);
+        }
     }
 
     fn close(&mut self, now: Time, endpoint: EndpointIndex, connection: u32) -> MediaReport {

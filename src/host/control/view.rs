@@ -407,6 +407,12 @@ pub struct ConnectionRow {
     pub jitter_ms: u32,
     /// LA, in ms.
     pub latency_ms: u32,
+    /// Packets received whose turn to be played had passed.
+    pub late: u32,
+    /// Octets made up in the place of what was not there.
+    pub concealed_octets: u32,
+    /// Times octets were left out or played again.
+    pub slips: u32,
     /// Whether its media is protected (SRTP).
     pub protected: bool,
     /// Packets dropped because they came before.

@@ -199,12 +199,21 @@ counters! {
     OwnFull = "own_full",
     /// Connections deleted because nothing came from their far ends for `cards.cesopsn.media_timeout`.
     MediaTimedOut = "media_timed_out",
+    /// Halves of connections inside the gateway that were not told that the other one has gone, because their core stands still and too many
+    /// wait to be told; they send on until they are deleted or changed.
+    PartingsDropped = "partings_dropped",
     /// Calls out lost on channels that signal: the far end had seized the trunk too (`rel(44)`).
     TrunkGlare = "trunk_glare",
     /// Calls lost on channels that signal: a wink, digits, an answer or the agent did not come in time (`rel(111)`).
     TrunkFaults = "trunk_faults",
     /// Times a channel that signals was locked out: the far end stayed off-hook when its call was over (`cas.guard`).
     TrunkLockouts = "trunk_lockouts",
+    /// RTP: packets of connections that have ended whose turn to be played had passed.
+    RtpLate = "rtp_late",
+    /// RTP: octets that were made up on connections that have ended, in the place of what was lost or late.
+    RtpConcealedOctets = "rtp_concealed_octets",
+    /// RTP: times octets were left out or played again on connections that have ended, because of jitter or of clocks that differ.
+    RtpSlips = "rtp_slips",
     /// SRTP: packets of connections that have ended which were dropped because they had come before.
     SrtpReplayed = "srtp_replayed",
     /// SRTP: packets of connections that have ended which were dropped because their far ends had not made them as they came.

@@ -16,6 +16,7 @@ use crate::proto::trunk::{
     MediaAddress, MediaReport, Seizer, Sounds, Srtp, Trouble,
 };
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// The resolution of timers.
@@ -281,6 +282,10 @@ impl Card for Lines {
 
     fn transfer(&mut self, now: Time, from: EndpointIndex, to: EndpointIndex, connection: u32) -> bool {
         self.card.transfer(now, from, to, connection)
+    }
+
+    fn half_gone(&mut self, now: Time, endpoint: EndpointIndex, connection: u32, at: SocketAddr) {
+        self.card.half_gone(now, endpoint, connection, at);
     }
 
     fn close(&mut self, now: Time, endpoint: EndpointIndex, connection: u32) -> MediaReport {

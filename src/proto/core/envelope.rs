@@ -9,6 +9,7 @@ use crate::proto::cac::Charge;
 use crate::proto::cac::share::{ToBank, ToHolder};
 use crate::proto::endpoint::{ConnectionId, Service};
 use crate::proto::mgcp::bulk::{Part, StateTypes};
+use crate::proto::mgcp::meetings::Parting;
 use crate::proto::mgcp::{Created, Refused, Restart};
 use crate::proto::trunk::{Defect, Facility, MediaAddress, PartAnswer, PartOrder, SpanIndex, Violations};
 use std::net::{IpAddr, SocketAddr};
@@ -154,6 +155,8 @@ pub enum Envelope {
         /// Whether the other half wants to know the same.
         answer: bool,
     },
+    /// To the owner of the half that is left of two joined by such descriptions, or by `Z2:`.
+    HalfGone(Parting),
     /// To the owner of a connection that was made for a command which failed meanwhile: take it down.
     TakeDown {
         /// Its endpoint.

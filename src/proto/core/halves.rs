@@ -11,11 +11,12 @@ use super::envelope::{Envelope, JobId, Message};
 use super::jobs::{Job, Wait};
 use super::outside::{Frames, Outside, Turn};
 use super::receive::Received;
-use crate::proto::base::{CoreId, Counter, EndpointIndex};
+use crate::proto::base::{CoreId, Counter, EndpointIndex, Time};
 use crate::proto::cac::Charge;
 use crate::proto::codec::mgcp::{Command, Verb};
-use crate::proto::endpoint::{Connection, ConnectionId, ConnectionSlot, LocalMedia, Remote};
+use crate::proto::endpoint::{ConnectionId, ConnectionSlot, Remote};
 use crate::proto::mgcp::create::{self, Begun, Half};
+use crate::proto::mgcp::meetings::{Parting, receives_at};
 use crate::proto::mgcp::{self, CreatePlan, Created, Outcome, Refused, admit, delete};
 use crate::proto::transaction::history;
 use crate::proto::trunk::{Cursor, MediaAddress, Selection};
@@ -324,8 +325,18 @@ impl Core {
         self.must_tell(turn, core, answer);
     }
 
-    /// A connection that was told of another one by a description of this gateway's own form (RFC 3435 3.4.2) tells that one where it receives.
+    /// A connection that was told of another one by a description of this gateway's own form (RFC 3435 3.4.2) tells that one where it receives;
+    /// before that, those whose other halves have gone are told.
     pub(super) fn send_meetings<F: Frames, O: Outside>(&mut self, turn: &mut Turn<'_, F, O>) -> bool {
+        if let Some(parting) = self.calls.meetings.take_parting() {
+            let owner = self.plan.owner(parting.endpoint);
+            if self.unsent_to.contains(owner) {
+                self.calls.meetings.hold_parting(parting);
+            } else {
+                self.must_tell(turn, owner, Envelope::HalfGone(parting));
+            }
+            return true;
+        }
         let Some(slot) = self.calls.meetings.take() else { return false };
         if let Some(connection) = self.calls.endpoints.connections.get(slot).copied()
             && let (Remote::Local(endpoint, id), Some(at)) = (connection.remote, receives_at(&connection))
@@ -362,6 +373,16 @@ impl Core {
             let this = (endpoint, connection.id);
             let told = Envelope::Meet { endpoint: other.0, connection: other.1, other: this, at: here, answer: false };
             self.must_tell(turn, self.plan.owner(other.0), told);
+        }
+    }
+
+    /// The other half of a connection here has gone. Whether it is the one that it sends to, the card knows.
+    pub(super) fn handle_half_gone(&mut self, now: Time, Parting { endpoint, at }: Parting) {
+        let Some(state) = self.calls.endpoints.get(endpoint) else { return };
+        for slot in state.connection_slots() {
+            if self.calls.endpoints.connections.get(slot).is_some_and(|connection| matches!(connection.remote, Remote::Local(..))) {
+                self.calls.card.half_gone(now, endpoint, slot, (at.address, at.port).into());
+            }
         }
     }
 
@@ -411,12 +432,6 @@ impl Core {
     }
 }
 
-/// Where a connection receives; `None` on a card that moves no media.
-fn receives_at(connection: &Connection) -> Option<MediaAddress> {
-    let LocalMedia { address, port, .. } = connection.local;
-    (port != 0).then_some(MediaAddress { address, port })
-}
-
 /// What `Z2:` names.
 enum Second {
     One(EndpointIndex),
@@ -427,6 +442,7 @@ enum Second {
 mod tests {
     use super::super::second::{Ring, second_core};
     use super::*;
+    use crate::proto::endpoint::{Connection, LocalMedia};
     use std::time::Duration;
 
     /// However often connections are told of each other while the core of one stands still: nothing piles up, and each hears once.
@@ -453,5 +469,38 @@ mod tests {
         }
         let met = ring.told.iter().filter(|envelope| matches!(envelope, Envelope::Meet { answer: true, .. })).count();
         assert!(core.unsent.is_empty() && core.calls.meetings.count() == 0 && (2..=3).contains(&met), "{met}");
+    }
+
+    /// However many connections end while the core of their other halves stands still: so many are told as there may be connections, each before
+    /// whoever receives there next.
+    #[test]
+    fn halves_that_have_gone_do_not_pile_up_before_a_stalled_core() {
+        let mut core = second_core(|_| {});
+        let first = core.calls.endpoints.ranges().next().unwrap().first;
+        let elsewhere = core.plan.topology.endpoints().iter().find(|&endpoint| !core.calls.endpoints.owns(endpoint)).unwrap();
+        let local = LocalMedia { port: 4000, ..LocalMedia::default() };
+        let remote = Remote::Local(elsewhere, ConnectionId::default());
+        let connection = Connection { endpoint: EndpointIndex(first), remote, local, ..Connection::default() };
+        let mut ring = Ring::default();
+        let most = core.plan.limits.connections as usize;
+        for _ in 0..most + 100 {
+            let slot = core.calls.endpoints.connect(connection).unwrap();
+            core.calls.meetings.note(slot);
+            delete::disconnect(&mut core.calls, Time::ZERO, slot);
+            ring.turn(&mut core, Duration::from_millis(1));
+        }
+        assert_eq!((core.unsent.len(), core.calls.meetings.partings()), (1, most));
+        assert_eq!(core.counters.get(Counter::PartingsDropped), 99);
+        let slot = core.calls.endpoints.connect(connection).unwrap();
+        core.calls.meetings.note(slot);
+        ring.room = most + 10;
+        for at in 2..6 {
+            ring.turn(&mut core, Duration::from_millis(at));
+        }
+        let place = |envelope: fn(&Envelope) -> bool| ring.told.iter().rposition(envelope);
+        let gone = |envelope: &Envelope| matches!(envelope, Envelope::HalfGone(..));
+        let met = |envelope: &Envelope| matches!(envelope, Envelope::Meet { .. });
+        assert_eq!((ring.told.iter().filter(|e| gone(e)).count(), ring.told.iter().filter(|e| met(e)).count()), (most + 1, 1));
+        assert!(place(gone) < place(met) && core.calls.meetings.partings() == 0);
     }
 }

@@ -463,6 +463,7 @@ impl Core {
             Envelope::Join { job, endpoint, connection, other, at } => {
                 self.handle_join(turn, (from, job), endpoint, connection, (other, at));
             }
+            Envelope::HalfGone(parting) => self.handle_half_gone(turn.now, parting),
             Envelope::Meet { endpoint, connection, other, at, answer } => self.handle_meet(turn, (endpoint, connection), other, at, answer),
             Envelope::TakeDown { endpoint, connection } => self.handle_take_down(turn, endpoint, connection),
             Envelope::Look { job, first, count, types } => {

@@ -115,15 +115,25 @@ impl Calls {
     /// Takes a connection off its endpoint; its places are free.
     fn disconnect(&mut self, slot: ConnectionSlot) -> Option<Connection> {
         admit::ended(self, slot);
-        self.endpoints.disconnect(slot)
+        let connection = self.endpoints.disconnect(slot)?;
+        if !self.meetings.part(&connection) {
+            self.counters.add(Counter::PartingsDropped);
+        }
+        Some(connection)
     }
 
     /// Ends the media of a connection: what the card counted.
     pub fn close_media(&mut self, now: Time, endpoint: EndpointIndex, slot: ConnectionSlot) -> MediaReport {
         let report = self.card.close(now, endpoint, slot);
-        for (counter, packets) in [(Counter::SrtpReplayed, report.replayed), (Counter::SrtpUnauthentic, report.unauthentic)] {
-            if packets > 0 {
-                self.counters.add_many(counter, packets.into());
+        for (counter, count) in [
+            (Counter::RtpLate, report.late),
+            (Counter::RtpConcealedOctets, report.concealed_octets),
+            (Counter::RtpSlips, report.slips),
+            (Counter::SrtpReplayed, report.replayed),
+            (Counter::SrtpUnauthentic, report.unauthentic),
+        ] {
+            if count > 0 {
+                self.counters.add_many(counter, count.into());
             }
         }
         report

@@ -27,6 +27,10 @@ pub trait Card {
         false
     }
 
+    /// The other half of a connection inside the gateway, which received there, has gone: nothing is sent there any more. A connection that
+    /// sends to another half by now goes on.
+    fn half_gone(&mut self, _: Time, _: EndpointIndex, _connection: u32, _at: SocketAddr) {}
+
     /// Ends a connection, open or still opening (its late answer is then dropped by the card), and says what it counted.
     fn close(&mut self, now: Time, endpoint: EndpointIndex, connection: u32) -> MediaReport;
 
@@ -502,10 +506,41 @@ pub struct MediaReport {
     pub jitter_ms: u32,
     /// LA: latency in ms.
     pub latency_ms: u32,
+    /// Packets received whose turn to be played had passed; they are no lost ones (PL).
+    pub late: u32,
+    /// Octets made up in the place of what was not there in its turn.
+    pub concealed_octets: u32,
+    /// Times octets were left out or played again, because of jitter or of clocks that differ.
+    pub slips: u32,
     /// Packets dropped because they came before (SRTP).
     pub replayed: u32,
     /// Packets dropped because the far end did not make them as they came (SRTP).
     pub unauthentic: u32,
+}
+
+/// In two parts, for a report does not fit into an envelope.
+impl MediaReport {
+    /// What `P:` has, in the order of the fields.
+    pub fn traffic(&self) -> [u32; 7] {
+        let MediaReport { packets_sent, octets_sent, packets_received, octets_received, packets_lost, jitter_ms, latency_ms, .. } = *self;
+        [packets_sent, octets_sent, packets_received, octets_received, packets_lost, jitter_ms, latency_ms]
+    }
+
+    /// Takes what [`MediaReport::traffic`] gave.
+    pub fn set_traffic(&mut self, counts: [u32; 7]) {
+        let [packets_sent, octets_sent, packets_received, octets_received, packets_lost, jitter_ms, latency_ms] = counts;
+        *self = MediaReport { packets_sent, octets_sent, packets_received, octets_received, packets_lost, jitter_ms, latency_ms, ..*self };
+    }
+
+    /// How what came was played: late, octets made up, slips.
+    pub fn playout(&self) -> [u32; 3] {
+        [self.late, self.concealed_octets, self.slips]
+    }
+
+    /// Takes what [`MediaReport::playout`] gave.
+    pub fn set_playout(&mut self, [late, concealed_octets, slips]: [u32; 3]) {
+        *self = MediaReport { late, concealed_octets, slips, ..*self };
+    }
 }
 
 /// An end of a line.

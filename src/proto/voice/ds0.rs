@@ -112,6 +112,15 @@ impl Ds0 {
         true
     }
 
+    /// A connection sends to nobody from now on, and hears whoever was described to it no more.
+    pub fn leave(&mut self, connection: u32) {
+        let settings = self.settings;
+        if let Some(leg) = self.leg_mut(connection) {
+            let media = Media { remote: None, ..leg.media };
+            leg.change(&settings, &media);
+        }
+    }
+
     /// What protects the packets of a connection from now on (SRTP); no local key: nothing does.
     pub fn protect(&mut self, connection: u32, keys: &MediaKeys) {
         if let Some(leg) = self.leg_mut(connection) {

@@ -290,6 +290,7 @@ impl Leg {
     pub fn report(&self) -> MediaReport {
         let (packets_sent, octets_sent) = self.sender.counted();
         let statistics = &self.inbound.statistics;
+        let played = self.inbound.playout.counted();
         MediaReport {
             packets_sent,
             octets_sent,
@@ -298,6 +299,9 @@ impl Leg {
             packets_lost: statistics.lost(),
             jitter_ms: statistics.jitter_ms(),
             latency_ms: self.control.latency_ms(),
+            late: capped(played.late),
+            concealed_octets: capped(played.concealed),
+            slips: capped(played.slips),
             replayed: self.replayed,
             unauthentic: self.unauthentic,
         }
@@ -322,6 +326,10 @@ impl Leg {
     pub fn relays_keys(&self) -> bool {
         self.sends_circuit() && self.media.payloads.events_sent.is_some()
     }
+}
+
+fn capped(count: u64) -> u32 {
+    count.try_into().unwrap_or(u32::MAX)
 }
 
 /// Hands a packet on, protected where it is to be.

@@ -240,6 +240,36 @@ fn calls_between_two_t1s_carry_a_tone_both_ways() {
     });
 }
 
+/// Of two connections joined by descriptions, or by `Z2:`, one is deleted: the other one sends nothing to the port that is free again, where
+/// somebody else may be by now.
+#[test]
+fn a_half_that_is_left_sends_nothing_to_where_the_other_one_was() {
+    for options in ["L: p:20, a:PCMU, nt:LOCAL", "Z2"] {
+        // Nobody plays the trunks, so they would be in alarm. Each is on a core of its own.
+        let gateway = Gateway::start(tuning(&[]).set("timers.alarm_declare", "\"10s\"").set("cores.both", "2"));
+        let mut agent = Agent::of(&gateway);
+        if options == "Z2" {
+            let pair = agent.ask("CRCX", "ds/ds1-1/5", &["C: A1", "M: sendrecv", "Z2: ds/ds1-2/6@tgw.example.net"]);
+            assert_eq!(pair.code, Some(200), "{pair:?}");
+        } else {
+            connect(&mut agent, "ds/ds1-1/5", "ds/ds1-2/6", options);
+        }
+        let row = |name| gateway.rows(&["connections", name]).into_iter().next();
+        let moved = |name| row(name).is_some_and(|row| row["packets_received"].as_u64() > Some(5));
+        eventually("both hear each other", SOON, || (moved("ds/ds1-1/5") && moved("ds/ds1-2/6")).then_some(()));
+        let port = gateway.show(&["endpoint", "ds/ds1-1/5"])["endpoint"]["connections"][0]["local"].as_str().unwrap().to_owned();
+        assert_eq!(agent.ask("DLCX", "ds/ds1-1/5", &["C: A1"]).code, Some(250));
+        let stranger = std::net::UdpSocket::bind(&port).unwrap();
+        stranger.set_read_timeout(Some(Duration::from_millis(400))).unwrap();
+        let mut packet = [0; 2000];
+        // What was on its way when the ports changed hands is let through.
+        let came = (0..100).map_while(|_| stranger.recv(&mut packet).ok()).count();
+        assert!(came < 5, "{options}: {came} packets");
+        assert!(row("ds/ds1-2/6").is_some(), "it is up");
+        gateway.assert_sound();
+    }
+}
+
 /// Must hold 1: continuity tests pass and fail as they should, test tones are told apart, and digits arrive: on the trunk that hears them, and
 /// by RFC 4733 at the far end of a connection.
 #[test]
@@ -385,9 +415,10 @@ fn a_far_end_that_pauses_for_less_than_the_integration_is_no_alarm() {
 
 /// Must hold 2: the calls of a scenario over a T1 in a pseudowire that loses 1 % of its packets, with far ends that behave and that do not; what
 /// they do is done by bits and tones.
-fn calls(scenario: &str, signalling: &str, seconds: u8) {
+fn calls(card: &str, scenario: &str, signalling: &str, seconds: u8) {
     undisturbed_or_skipped(scenario, || {
-        let tuning = tuning(&[("unit", "1"), ("signalling", &format!("\"{signalling}\"")), ("jitter", "\"40ms\"")]);
+        let (signalling, card) = (format!("{signalling:?}"), format!("{card:?}"));
+        let tuning = tuning(&[("unit", "1"), ("card", &card), ("signalling", &signalling), ("jitter", "\"40ms\"")]);
         let tuning = tuning.set("cas.first_digit", "\"2s\"").set("cas.between_digits", "\"1s\"").set("cas.wink_limit", "\"1500ms\"");
         let gateway = Gateway::start(tuning.set("cas.glare", "\"1500ms\"").set("cas.glare_hold", "\"2s\""));
         let file = gateway.tuning.path();
@@ -414,29 +445,38 @@ fn calls(scenario: &str, signalling: &str, seconds: u8) {
 
 #[test]
 fn calls_over_real_mf_trunks() {
-    calls("cas-ms", "mf-wink", 3);
+    calls("cesopsn", "cas-ms", "mf-wink", 3);
+}
+
+#[test]
+fn calls_over_real_trunks_with_robbed_bits() {
+    calls("satop", "cas-md", "feature-group-d", 3);
 }
 
 #[test]
 fn continuity_tests_over_real_trunks() {
-    calls("cot", "clear", 3);
+    calls("cesopsn", "cot", "clear", 3);
 }
 
-/// All kinds of calls, for longer.
+/// All kinds of calls, for longer, in packets of both kinds.
 #[test]
-#[ignore = "a minute and a half"]
+#[ignore = "five minutes"]
 fn calls_over_every_kind_of_real_trunk() {
-    for (scenario, signalling) in [
-        ("cas-ms", "mf-wink"),
-        ("cas-ms", "mf-immediate"),
-        ("cas-dt", "dtmf-wink"),
-        ("cas-dt", "pulse-immediate"),
-        ("cas-md", "feature-group-d"),
-        ("cas-mo", "operator"),
-        ("cas-bl", "pbx-ground-start"),
-        ("cas-bl", "pbx-loop-start"),
-        ("cot", "clear"),
-    ] {
-        calls(scenario, signalling, 8);
+    for card in ["cesopsn", "satop"] {
+        for (scenario, signalling) in [
+            ("cas-ms", "mf-wink"),
+            ("cas-ms", "mf-immediate"),
+            ("cas-dt", "dtmf-wink"),
+            ("cas-dt", "dtmf-immediate"),
+            ("cas-dt", "pulse-wink"),
+            ("cas-dt", "pulse-immediate"),
+            ("cas-md", "feature-group-d"),
+            ("cas-mo", "operator"),
+            ("cas-bl", "pbx-ground-start"),
+            ("cas-bl", "pbx-loop-start"),
+            ("cot", "clear"),
+        ] {
+            calls(card, scenario, signalling, 8);
+        }
     }
 }

@@ -171,6 +171,15 @@ pub enum PartAnswer {
         /// Where it receives.
         result: Result<MediaAddress, CardFault>,
     },
+    /// Goes in front of the answer to [`PartOrder::Report`]: how what came was played.
+    Playout {
+        /// The connection.
+        connection: u32,
+        /// Which of those that had its place.
+        generation: u32,
+        /// `late`, `concealed_octets` and `slips` of its report.
+        counts: [u32; 3],
+    },
     /// The answer to [`PartOrder::Report`].
     Report {
         /// The connection.
@@ -179,8 +188,8 @@ pub enum PartAnswer {
         generation: u32,
         /// Who asked.
         ticket: u32,
-        /// What it counted.
-        report: MediaReport,
+        /// What of its report `P:` has: packets and octets sent, packets and octets received, packets lost, jitter, latency.
+        counts: [u32; 7],
     },
     /// [`Indication::Event`].
     Event {
@@ -307,13 +316,21 @@ impl Apart {
             PartAnswer::MediaLost { connection, generation, again } => {
                 current(connection, generation).map(|endpoint| Indication::MediaLost { endpoint, connection, again })
             }
-            PartAnswer::Report { connection, generation, ticket, report } => {
+            PartAnswer::Playout { connection, generation, counts } => {
+                if current(connection, generation).is_some()
+                    && let Some(place) = self.places.get_mut(connection as usize)
+                {
+                    place.report.set_playout(counts);
+                }
+                None
+            }
+            PartAnswer::Report { connection, generation, ticket, counts } => {
                 self.tickets.push_back(ticket);
                 far.reports.0 = far.reports.0.saturating_sub(1);
                 if current(connection, generation).is_some()
                     && let Some(place) = self.places.get_mut(connection as usize)
                 {
-                    place.report = report;
+                    place.report.set_traffic(counts);
                 }
                 None
             }

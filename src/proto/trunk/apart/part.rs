@@ -82,7 +82,12 @@ impl Part {
             }
             PartOrder::Report { connection, ticket } => {
                 let report = self.card.report(now, connection);
-                self.answers.push_back(PartAnswer::Report { connection, generation: self.generation(connection), ticket, report });
+                let generation = self.generation(connection);
+                // Mostly there is nothing to tell.
+                if report.playout() != [0; 3] {
+                    self.answers.push_back(PartAnswer::Playout { connection, generation, counts: report.playout() });
+                }
+                self.answers.push_back(PartAnswer::Report { connection, generation, ticket, counts: report.traffic() });
             }
             PartOrder::StartSignal { endpoint, connection, signal } => {
                 let text = std::mem::replace(&mut self.text, EventText::NONE);

@@ -38,6 +38,7 @@ fn loss_and_jitter_are_concealed() {
     let bad = distortion(heard, 400.0).into_iter().filter(|&db| db > -25.0).count();
     assert!(bad <= 4 * (report.packets_lost as usize + counted.slips as usize), "{bad} bad blocks; {counted:?} {report:?}");
     assert!((level(Law::Mu, heard) + 10.0).abs() < 0.2, "{}", level(Law::Mu, heard));
+    assert_eq!(report.playout().map(u64::from), [counted.late, counted.concealed, counted.slips]);
 }
 
 /// A gap of 200 ms fades away within 60 ms, and voice goes on behind it.
@@ -118,6 +119,7 @@ fn clocks_that_differ_cost_slips_and_nothing_else() {
         assert_eq!((counted.concealed, counted.late, counted.restarts), (0, 0, 0), "{counted:?}");
         let report = side.ds0.report(0);
         assert!(report.packets_lost == 0 && report.packets_received > 59_900, "{report:?}");
+        assert_eq!(report.playout(), [0, 0, counted.slips as u32], "what an operator is shown");
     }
 }
 
