@@ -469,25 +469,33 @@ mod tests {
         assert_eq!(lone.counters().get(Counter::DlcxDone), 1);
     }
 
+    /// A T1 in service whose first `counted` channels are a trunk group of a cluster; `open`: what the node does not decide is admitted.
+    fn in_a_cluster(counted: u32, open: bool) -> Lone {
+        let facility = FacilityPlan { kind: FacilityKind::T1, unit: 1, common_channel: false };
+        let mut plan = plan(&[facility], 8, 64, 512).unwrap();
+        let tree = Tree::new(vec![Scope::new(Kind::TrunkGroup, "north")]).unwrap();
+        let group = |endpoint| if endpoint < counted { ScopeId(0) } else { ScopeId::NONE };
+        let groups = (0..plan.topology.len()).map(group).collect();
+        let decide_within = Duration::from_millis(250);
+        plan.admission = Some(Admission { tree, groups, decide_within, cluster: true, open: vec![open] });
+        let settings = Settings { admission: vec![cac::Limits::NONE], ..settings() };
+        let card = card(&plan, [192, 0, 2, 20].into(), 8, 1);
+        let mut lone = Lone::new(plan, settings, Box::new(card), 1, Time::from_millis(1000));
+        assert!(lone.restart());
+        lone
+    }
+
+    fn command(lone: &mut Lone, text: &str) {
+        let frame = lone.receive(|room| copy(text.as_bytes(), room)).unwrap();
+        lone.handle(frame);
+    }
+
     /// R39: the node stands still, link thread and all. By `cac.disconnected = "open"` a call is admitted when its time is over, by any
     /// other rule it is refused; what the node says about it afterwards changes nothing.
     #[test]
     fn no_call_waits_for_a_node_that_stands_still() {
         for (open, code) in [(true, "200 1"), (false, "403 1")] {
-            let facility = FacilityPlan { kind: FacilityKind::T1, unit: 1, common_channel: false };
-            let mut plan = plan(&[facility], 8, 64, 512).unwrap();
-            let tree = Tree::new(vec![Scope::new(Kind::TrunkGroup, "north")]).unwrap();
-            let groups = vec![ScopeId(0); plan.topology.len() as usize];
-            let decide_within = Duration::from_millis(250);
-            plan.admission = Some(Admission { tree, groups, decide_within, cluster: true, open: vec![open] });
-            let settings = Settings { admission: vec![cac::Limits::NONE], ..settings() };
-            let card = card(&plan, [192, 0, 2, 20].into(), 8, 1);
-            let mut lone = Lone::new(plan, settings, Box::new(card), 1, Time::from_millis(1000));
-            assert!(lone.restart());
-            let command = |lone: &mut Lone, text: &str| {
-                let frame = lone.receive(|room| copy(text.as_bytes(), room)).unwrap();
-                lone.handle(frame);
-            };
+            let mut lone = in_a_cluster(24, open);
             command(&mut lone, "CRCX 1 ds/ds1-1/5@tgw.example.net MGCP 1.0\r\nC: 1\r\nM: recvonly\r\n");
             let mut codes = Vec::new();
             for _ in 0..31 {
@@ -525,21 +533,8 @@ mod tests {
     /// A pair in a cluster: one question for both halves; granted, both begin; refused, none; whatever ends a half tells its call.
     #[test]
     fn both_halves_of_a_pair_are_asked_for_in_one_question() {
-        let facility = FacilityPlan { kind: FacilityKind::T1, unit: 1, common_channel: false };
-        let mut plan = plan(&[facility], 8, 64, 512).unwrap();
-        let tree = Tree::new(vec![Scope::new(Kind::TrunkGroup, "north")]).unwrap();
         // The last twelve channels count nowhere.
-        let groups = (0..plan.topology.len()).map(|endpoint| if endpoint < 12 { ScopeId(0) } else { ScopeId::NONE }).collect();
-        let decide_within = Duration::from_millis(250);
-        plan.admission = Some(Admission { tree, groups, decide_within, cluster: true, open: vec![true] });
-        let settings = Settings { admission: vec![cac::Limits::NONE], ..settings() };
-        let card = card(&plan, [192, 0, 2, 20].into(), 8, 1);
-        let mut lone = Lone::new(plan, settings, Box::new(card), 1, Time::from_millis(1000));
-        assert!(lone.restart());
-        let command = |lone: &mut Lone, text: &str| {
-            let frame = lone.receive(|room| copy(text.as_bytes(), room)).unwrap();
-            lone.handle(frame);
-        };
+        let mut lone = in_a_cluster(12, true);
         let codes = |lone: &mut Lone| -> Vec<String> {
             lone.handle_time();
             let codes = lone.sent().map(|sent| String::from_utf8_lossy(&sent[..5]).into_owned()).collect();
