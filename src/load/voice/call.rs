@@ -2,6 +2,7 @@
 
 use super::desk::{Answer, Desk, News};
 use super::probe::{Places, Probe, Probes, Signal};
+use super::record::Recorder;
 use super::relay::{Impairment, Way};
 use super::tally::{Direction, Tally};
 use crate::load::far_end::trunk::Trunk;
@@ -54,6 +55,7 @@ pub struct Room<'a> {
     pub tally: &'a mut Tally,
     pub rng: &'a mut Rng,
     pub pace: &'a mut Pace,
+    pub recorder: Option<&'a mut Recorder>,
 }
 
 /// How often calls may begin.
@@ -328,6 +330,7 @@ impl Pair {
 
     fn accepted(&mut self, now: Time, room: &mut Room<'_>) {
         room.tally.set_up += 1;
+        self.record(room);
         if room.plan.cut {
             return self.cut(now, room);
         }
@@ -341,6 +344,16 @@ impl Pair {
             let list = format!("D/[0-9*#A-D]@{}(N)", end.connection);
             (Verb::Rqnt, format!("X: {request:x}\r\nQ: process,loop\r\nR: {list}\r\n"))
         });
+    }
+
+    /// Begins to record what both ends hear.
+    fn record(&self, room: &mut Room<'_>) {
+        let Some(recorder) = &mut room.recorder else { return };
+        for (end, letter) in self.ends.iter().zip(['a', 'b']) {
+            if let Some(probe) = probe(room.trunks, end) {
+                probe.insert(recorder.begin(room.tally.set_up, letter, &end.name));
+            }
+        }
     }
 
     fn dial(&mut self, now: Time, room: &mut Room<'_>) {
@@ -412,6 +425,9 @@ impl Pair {
 
     fn ended(&mut self, now: Time, room: &mut Room<'_>) {
         let lost = self.way.take().map_or(0, |way| way.lost);
+        if let Some(recorder) = &mut room.recorder {
+            self.ends.iter().filter_map(|end| probe(room.trunks, end)?.eject()).for_each(|tape| recorder.end(tape));
+        }
         if std::mem::take(&mut self.cut) && self.wrong.is_none() {
             room.tally.cut += 1;
             self.enter(Stage::Over);

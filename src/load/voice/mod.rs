@@ -7,6 +7,7 @@
 //! * `call`: a call from set-up to end.
 //! * `probe`, `ear`: what is said and heard.
 //! * `relay`: the network between.
+//! * `record`: what was heard, in files.
 //! * `tally`, `quality`: figures.
 
 mod call;
@@ -14,12 +15,14 @@ mod desk;
 mod ear;
 mod probe;
 mod quality;
+mod record;
 mod relay;
 mod tally;
 
 use self::call::{PAIRS, Pace, Pair, Plan, Room, TOKENS};
 use self::desk::{Desk, News};
 use self::probe::{Places, Probe, Probes, Signal};
+use self::record::Recorder;
 use self::relay::Impairment;
 use self::tally::Tally;
 use super::far_end::trunk::{self, Satop, Trunk, TrunkSettings};
@@ -30,6 +33,7 @@ use crate::proto::voice::Law;
 use anyhow::{Context, Result, bail, ensure};
 use std::io::Write;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -92,6 +96,13 @@ pub struct Args {
     /// With --voice: RTP packets come late by up to so much, in ms.
     #[arg(long, value_name = "MS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=1000))]
     pub rtp_jitter: u64,
+    /// With --voice: write what each end of each call heard into this directory, which is made and must be empty: a WAV file each, 8 kHz, 16
+    /// bits.
+    #[arg(long, value_name = "DIR", requires = "voice")]
+    pub record: Option<PathBuf>,
+    /// With --record: all files together are no larger than this, in MiB; a second of one end has 16 kB.
+    #[arg(long, value_name = "MIB", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=4_000), requires = "record")]
+    pub record_limit: u64,
 }
 
 /// Codings of calls.
@@ -176,9 +187,11 @@ pub fn run(args: &Args, around: &Around) -> Result<ExitCode> {
     }
     let mut stage = Stage::open(args, around, &clock, &mut rng)?;
     stage.play(&clock, &mut rng, &stop)?;
+    let recordings = stage.end_recordings();
     let mut report = stage.tally.json();
     report["commands_repeated"] = stage.desk.repeats().into();
     report["restarts"] = stage.desk.restarts.into();
+    report["recordings"] = recordings;
     report["trunks"] = stage.trunks.iter().map(Trunk::report).collect();
     let text = if around.json { format!("{report}\n") } else { tally::text(&report) };
     std::io::stdout().write_all(text.as_bytes()).context("standard output")?;
@@ -197,6 +210,7 @@ fn check(args: &Args, around: &Around) -> Result<()> {
     if args.digits.as_deref().is_some_and(|digits| args.coding == Coding::Clearmode || !digits.chars().all(|d| DIGITS.contains(d))) {
         bail!("--digits: of {DIGITS}, and not with clearmode");
     }
+    ensure!(args.record.is_none() || args.coding != Coding::Clearmode, "--record: a voice, and not with clearmode");
     Ok(())
 }
 
@@ -209,6 +223,7 @@ struct Stage {
     places: Places,
     tally: Tally,
     pace: Pace,
+    recorder: Option<Recorder>,
     /// Calls begin for so long after the first one was set up.
     duration: Duration,
 }
@@ -263,7 +278,20 @@ impl Stage {
         let cannot = || format!("cannot play the call agent at {} (--listen gives another one)", around.listen);
         let desk = Desk::open(around.listen, &around.gateways, 2 * pairs.len(), rng).with_context(cannot)?;
         let pace = Pace::new(around.rate.map_or(Duration::ZERO, |rate| Duration::from_secs_f64(1.0 / rate)));
-        Ok(Stage { plan, desk, trunks, pairs, places: Places::new(), tally: Tally::default(), pace, duration: around.duration })
+        let recorder = args.record.as_ref().map(|directory| Recorder::open(directory, args.record_limit << 20)).transpose()?;
+        let (places, tally, duration) = (Places::new(), Tally::default(), around.duration);
+        Ok(Stage { plan, desk, trunks, pairs, places, tally, pace, recorder, duration })
+    }
+
+    /// Ends the recordings of calls that did not end, and says what there is; null when nothing was to be recorded.
+    fn end_recordings(&mut self) -> serde_json::Value {
+        let Some(mut recorder) = self.recorder.take() else { return serde_json::Value::Null };
+        let probes = self.trunks.iter_mut().flat_map(|trunk| trunk.bank_mut().list.iter_mut());
+        probes.filter_map(Probe::eject).for_each(|tape| recorder.end(tape));
+        if let Some(error) = &recorder.error {
+            self.tally.complain(format!("recording: {error}"));
+        }
+        recorder.report()
     }
 
     fn play(&mut self, clock: &Clock, rng: &mut Rng, stop: &AtomicBool) -> Result<()> {
@@ -295,8 +323,8 @@ impl Stage {
             wall.refresh(now);
             self.trunks.iter_mut().filter(|trunk| trunk.due() <= now).for_each(|trunk| trunk.work(now, &wall));
             self.desk.work(now, &mut news).context("the agent's socket")?;
-            let Stage { plan, desk, trunks, pairs, places, tally, pace, .. } = self;
-            let mut room = Room { plan, desk, trunks, places, tally, rng, pace };
+            let Stage { plan, desk, trunks, pairs, places, tally, pace, recorder, .. } = self;
+            let mut room = Room { plan, desk, trunks, places, tally, rng, pace, recorder: recorder.as_mut() };
             for item in news.drain(..) {
                 let pair = match &item {
                     News::Final(token, _) | News::Lost(token) => pairs.get_mut((token / TOKENS) as usize),

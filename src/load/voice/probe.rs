@@ -1,6 +1,7 @@
 //! One channel of a trunk in a test of voice: what it says, and what it hears.
 
 use super::ear::{Ear, Heard, Mouth};
+use super::record::Tape;
 use crate::load::far_end::pattern::{Errors, Pattern};
 use crate::load::far_end::trunk::Bank;
 use crate::proto::base::Time;
@@ -39,18 +40,20 @@ pub struct Probe {
     /// When the next octet of the pattern that is sent, and of the one that comes, is due.
     next: (Time, Time),
     media: Ds0,
+    /// Records what comes.
+    tape: Option<Tape>,
 }
 
 impl Probe {
     pub fn new(law: Law, signal: Signal) -> Probe {
         let media = Ds0::new(voice::Settings { law, connections: 0, ..voice::Settings::default() });
         let (mouth, ear, pattern, errors) = (Mouth::default(), Ear::default(), Pattern::new(), Errors::default());
-        Probe { law, signal, does: Does::Nothing, mouth, ear, pattern, errors, next: (Time::ZERO, Time::ZERO), media }
+        Probe { law, signal, does: Does::Nothing, mouth, ear, pattern, errors, next: (Time::ZERO, Time::ZERO), media, tape: None }
     }
 
     /// Begins to talk and to listen.
     pub fn talk(&mut self) {
-        *self = Probe { does: Does::Talks, ..Probe::new(self.law, self.signal) };
+        *self = Probe { does: Does::Talks, tape: self.tape.take(), ..Probe::new(self.law, self.signal) };
     }
 
     /// Sends digits, and then is silent.
@@ -62,6 +65,16 @@ impl Probe {
     /// Is silent, and deaf.
     pub fn rest(&mut self) {
         self.does = Does::Nothing;
+    }
+
+    /// Records what comes from now on.
+    pub fn insert(&mut self, tape: Option<Tape>) {
+        self.tape = tape;
+    }
+
+    /// Records no more: the tape, if there was one.
+    pub fn eject(&mut self) -> Option<Tape> {
+        self.tape.take()
     }
 
     /// What it heard of the tone.
@@ -90,6 +103,9 @@ impl Probe {
 
     /// A period that came from `heard` on, and one that is said from `said` on.
     fn exchange(&mut self, (heard, said): (Time, Time), came: &[u8], filler: bool, send: &mut [u8]) {
+        if let Some(tape) = &mut self.tape {
+            tape.take(self.law, came);
+        }
         match self.does {
             Does::Nothing => {}
             Does::Talks if self.signal == Signal::Tone => {

@@ -41,7 +41,7 @@ pub fn undisturbed(what: &str, attempt: impl Fn() -> Result<(), String>) {
 
 /// The same for a test that no buffer is deep enough for: when in each attempt the machine had no CPU for what is to be played in time (the
 /// second word of the failure; [`CpuWatch`] knows), that is said and the test passes.
-pub fn undisturbed_or_skipped(what: &str, attempt: impl Fn() -> Result<(), (String, bool)>) {
+pub fn undisturbed_or_skipped(what: &str, mut attempt: impl FnMut() -> Result<(), (String, bool)>) {
     let failures: Vec<(String, bool)> = (0..3).map_while(|_| attempt().err()).collect();
     match &failures[..] {
         [_, _, _] if failures.iter().all(|(_, no_cpu)| *no_cpu) => eprintln!("skipped: {what}: no CPU to play in time: {failures:?}"),

@@ -154,13 +154,66 @@ impl Capture {
     }
 }
 
-/// Must hold 1 and 3: the tone keeps its level both ways and digits are notified at the other gateway; tshark reads every packet.
+/// What sox makes of a recording: its rate, channels and seconds, and, of the second that ends half a second before it does, the effective value
+/// (full scale is 1) and roughly the frequency.
+#[derive(Debug)]
+struct Played {
+    rate: f64,
+    channels: f64,
+    seconds: f64,
+    effective: f64,
+    frequency: f64,
+}
+
+/// Plays a recording; `None`, with the reason printed, where there is no sox.
+fn play(recording: &Path) -> Option<Played> {
+    let run = |arguments: &[&str]| {
+        let output = Command::new("sox").args(arguments).output().ok()?;
+        assert!(output.status.success(), "sox {arguments:?}: {output:?}");
+        Some(String::from_utf8_lossy(if output.stdout.is_empty() { &output.stderr } else { &output.stdout }).into_owned())
+    };
+    let name = recording.to_str().unwrap();
+    let Some(statistics) = run(&[name, "-n", "trim", "-1.5", "1", "stat"]) else {
+        eprintln!("skipped: recordings are not played: sox is not installed");
+        return None;
+    };
+    let number = |text: &str| text.trim().parse().unwrap_or_else(|error| panic!("{error}: {text:?}"));
+    let value = |line: &str| {
+        let words = |line: &str| line.split_whitespace().collect::<String>();
+        number(statistics.lines().find_map(|given| words(given).strip_prefix(line).map(str::to_owned)).expect(line).trim_start_matches(':'))
+    };
+    let about = |what: &str| number(&run(&["--info", what, name]).unwrap());
+    let (effective, frequency) = (value("RMSamplitude"), value("Roughfrequency"));
+    Some(Played { rate: about("-r"), channels: about("-c"), seconds: about("-D"), effective, frequency })
+}
+
+/// Must hold 3: what both ends of each of four calls heard is the tone at its level, and as long as the call.
+fn assert_recordings_play(directory: &Path) {
+    let mut names: Vec<_> = std::fs::read_dir(directory).unwrap().map(|file| file.unwrap().path()).collect();
+    names.sort();
+    let shown: Vec<_> = names.iter().map(|name| name.file_name().unwrap().to_str().unwrap()).collect();
+    assert!(names.len() == 8 && shown[0].starts_with("00001-a-ds-ds1-1-") && shown[7].starts_with("00004-b-ds-ds1-1-"), "{shown:?}");
+    for name in &names {
+        let Some(played) = play(name) else { return };
+        let Played { rate, channels, seconds, effective, frequency } = played;
+        assert_eq!((rate, channels), (8_000.0, 1.0), "{name:?}");
+        // Digits, half a second of silence, 2.5 s of the tone, and what a busy machine adds. Its level is judged where it is heard.
+        assert!((3.0..30.0).contains(&seconds), "{name:?}: {played:?}");
+        let dbm0 = 20.0 * (effective * 2f64.sqrt()).log10() + 3.17;
+        assert!((dbm0 + 10.0).abs() < 0.5 && (900.0..1_100.0).contains(&frequency), "{name:?}: {dbm0} dBm0, {played:?}");
+    }
+}
+
+/// Must hold 1 and 3: the tone keeps its level both ways and digits are notified at the other gateway; tshark reads every packet, and sox plays
+/// what was heard.
 #[test]
 fn a_voice_and_digits_pass_from_trunk_to_trunk() {
     between_two_gateways("a_voice_and_digits_pass_from_trunk_to_trunk", |near, far| {
+        let mut attempts = 0..;
         undisturbed_or_skipped("voice", || {
             let capture = Capture::start(&near.tuning.directory);
-            let said = voice([near, far], "--duration 1 --hold 2500 --digits 15#")?;
+            let recordings = near.tuning.directory.join(format!("recordings-{}", attempts.next().unwrap()));
+            let said = voice([near, far], &format!("--duration 1 --hold 2500 --digits 15# --record {}", recordings.display()))?;
             let (report, number) = (&said.report, |path: &str| said.number(path));
             assert!((number("/level_dbm0/min") + 10.0).abs() < 0.2 && (number("/level_dbm0/max") + 10.0).abs() < 0.2, "{report}");
             assert!(number("/delay_ms/max") < 2_000.0, "{report}");
@@ -170,6 +223,7 @@ fn a_voice_and_digits_pass_from_trunk_to_trunk() {
             if (number("/calls"), number("/digits")) != (4.0, 24.0) || number("/rtp/received") < 400.0 {
                 return Err(said.failed("too little"));
             }
+            assert_recordings_play(&recordings);
             let Some(packets) = capture.map(Capture::read) else { return Ok(()) };
             for (protocol, least) in [("udp:rtp", 400), ("udp:rtcp", 4), ("pwcesopsn", 2_000), ("rtpevent", 30), ("mgcp:sdp", 4)] {
                 let of = packets.iter().filter(|(protocols, _)| protocols.contains(protocol)).count();

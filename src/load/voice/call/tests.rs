@@ -46,7 +46,7 @@ impl Bench {
 
     fn with(&mut self, act: impl FnOnce(&mut Pair, &mut Room<'_>)) {
         let Bench { pair, plan, desk, places, tally, rng, pace } = self;
-        act(pair, &mut Room { plan, desk, trunks: &mut [], places, tally, rng, pace });
+        act(pair, &mut Room { plan, desk, trunks: &mut [], places, tally, rng, pace, recorder: None });
     }
 
     fn answer(&mut self, token: u32, verb: Verb, code: u16) {
