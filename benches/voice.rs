@@ -13,7 +13,7 @@ fn remote() -> SocketAddr {
 
 /// 20 ms of mu law both ways.
 fn media(mode: Mode, sent: (Coding, u8)) -> Media {
-    let payloads = Payloads { sent: Some(sent), received: [Some(0), Some(8), None], events_sent: None, events_received: None };
+    let payloads = Payloads { sent: Some(sent), received: [Some(0), Some(8), None], ..Payloads::default() };
     Media { mode, packet_bytes: 160, period_ms: 20, remote: Some(remote()), payloads, ..Media::default() }
 }
 

@@ -107,6 +107,46 @@ fn telephone_events_are_agreed() {
     });
 }
 
+/// COT-14 (RFC 3660 2.10): continuity tones as telephone events are agreed where `fmtp` names them on both sides, and audited; 167 where that is named.
+#[test]
+fn telephone_events_of_continuity_tones_are_agreed() {
+    each_layout(|w| {
+        for (options, theirs, ours) in [
+            ("a:PCMU;telephone-event, fmtp:\"telephone-event 121\"", None, "0-15,121"),
+            ("a:PCMU;telephone-event, o-fmtp:\"telephone-event 0-15,121-122\"", None, "0-15,121,122"),
+            ("a:PCMU;telephone-event, fmtp:\"telephone-event 167\"", None, "0-15,167"),
+            ("a:PCMU;telephone-event, fmtp:\"telephone-event 121-122\"", Some("0-15,121"), "0-15,121"),
+            ("a:PCMU;telephone-event, fmtp:\"telephone-event 121\"", Some("0-15"), "0-15"),
+            ("a:PCMU;telephone-event, fmtp:\"telephone-event 121\"", Some("0-15,167"), "0-15"),
+            ("a:PCMU;telephone-event", Some("0-15,121"), "0-15"),
+            ("p:20", Some("0-15,121,122"), "0-15,121,122"),
+            ("p:20", Some("0-16,32-49,167"), "0-15,167"),
+        ] {
+            let list = theirs.map(|list| format!("a=fmtp:96 {list}")).unwrap_or_default();
+            let media = "m=audio 5000 RTP/AVP 0 96";
+            let offer = [
+                "",
+                "v=0",
+                "o=- 1 1 IN IP4 192.0.2.7",
+                "s=-",
+                "c=IN IP4 192.0.2.7",
+                "t=0 0",
+                media,
+                "a=rtpmap:96 telephone-event/8000",
+                &list,
+            ];
+            let described = if theirs.is_some() { &offer[..] } else { &[] };
+            let made = w.ask("CRCX", "ds/ds1-2/1", &[&["C: A1", "M: recvonly", &format!("L: {options}")][..], described].concat());
+            let list = made.description.lines().find_map(|line| line.strip_prefix("a=fmtp:101 "));
+            assert_eq!((made.code, list), (Some(200), Some(ours)), "{options} {theirs:?}");
+            let audited = w.ask("AUCX", "ds/ds1-2/1", &[&format!("I: {}", connection(&made)), "F: L"]).get("L").unwrap().to_owned();
+            let has_format = audited.contains("fmtp:\"telephone-event 0-15,1");
+            assert_eq!(has_format, options.contains("telephone-event 1") || options.contains(",121"), "{audited}");
+            assert_eq!(code(w, "DLCX", "ds/ds1-2/1", &[]), 250);
+        }
+    });
+}
+
 /// G-LCO-01, G-LCO-11, G-LCO-12, PKG-11: each thing wrong with an option has its code; what package RES (RSVP), which is not done, would have
 /// stands without a prefix.
 #[test]

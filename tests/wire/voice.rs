@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use tollgate::proto::base::{Mode, Time};
 use tollgate::proto::package::parameters::Digits;
-use tollgate::proto::trunk::{Coding, DigitKind, Media, Payloads};
+use tollgate::proto::trunk::{Coding, DigitKind, Media, Payloads, TelephoneEvents};
 use tollgate::proto::voice::{Ds0, Kind, Law, Settings};
 
 use super::tshark::dissect;
@@ -12,8 +12,13 @@ use super::tshark::dissect;
 /// Two connected DS0s for some seconds, one of which hears a key: what the first one sent, up to its goodbye.
 fn sent(seconds: u64) -> Vec<(Kind, Vec<u8>)> {
     let far = SocketAddr::from(([192, 0, 2, 1], 6_000));
-    let payloads =
-        Payloads { sent: Some((Coding::Mu, 0)), received: [Some(0), None, None], events_sent: Some(101), events_received: Some(101) };
+    let payloads = Payloads {
+        sent: Some((Coding::Mu, 0)),
+        received: [Some(0), None, None],
+        events_sent: Some(101),
+        events_received: Some(101),
+        events: TelephoneEvents::Keys,
+    };
     let media = Media { mode: Mode::SendRecv, packet_bytes: 160, period_ms: 20, remote: Some(far), payloads, ..Media::default() };
     let mut pair = [Ds0::new(Settings::default()), Ds0::new(Settings::default())];
     for (seed, ds0) in pair.iter_mut().enumerate() {

@@ -4,6 +4,7 @@ use super::blobs::Blob;
 use super::encoding::Encodings;
 use super::options::{Network, Options};
 use crate::proto::base::{EndpointIndex, HexId, Mode, Time};
+use crate::proto::trunk::TelephoneEvents;
 use std::net::{IpAddr, Ipv4Addr};
 use std::num::NonZeroU8;
 
@@ -38,8 +39,8 @@ pub struct LocalMedia {
     pub encodings: Encodings,
     /// Packetization period in ms.
     pub period_ms: u16,
-    /// Whether telephone events (RFC 4733) may be received, as type [`TELEPHONE_EVENTS`].
-    pub events: bool,
+    /// The telephone events (RFC 4733) that may be received, as type [`TELEPHONE_EVENTS`].
+    pub events: TelephoneEvents,
     /// Whether it is protected (RTP/SAVP): its keys are among the [`Secrets`](super::Secrets).
     pub protected: bool,
     /// Session version of the `o=` line; grows with every change (G-SDP-02).
@@ -49,7 +50,7 @@ pub struct LocalMedia {
 impl Default for LocalMedia {
     fn default() -> LocalMedia {
         let (address, encodings) = (IpAddr::V4(Ipv4Addr::UNSPECIFIED), Encodings::default());
-        LocalMedia { address, port: 0, encodings, period_ms: 20, events: false, protected: false, version: 1 }
+        LocalMedia { address, port: 0, encodings, period_ms: 20, events: TelephoneEvents::None, protected: false, version: 1 }
     }
 }
 

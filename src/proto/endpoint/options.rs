@@ -1,6 +1,7 @@
 //! LocalConnectionOptions as they are kept with a connection (RFC 3435 2.3.5, 3.2.2.10).
 
 use super::encoding::Encodings;
+use crate::proto::trunk::TelephoneEvents;
 
 /// Gain control in dB, or automatic.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,8 +26,8 @@ pub enum Network {
 pub struct Options {
     /// `a:` the encodings it named that the program knows, in its order.
     pub encodings: Option<Encodings>,
-    /// Whether telephone events (RFC 4733) are among them.
-    pub telephone_events: bool,
+    /// The telephone events (RFC 4733) among them.
+    pub telephone_events: TelephoneEvents,
     /// `p:` packetization period in ms, lowest and highest wanted.
     pub period_ms: Option<(u16, u16)>,
     /// `b:` bandwidth in kbit/s, lowest and highest.

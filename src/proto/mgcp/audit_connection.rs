@@ -8,6 +8,7 @@ use crate::proto::base::{EndpointIndex, Time};
 use crate::proto::codec::mgcp::{Code, Command, InfoCode, Writer};
 use crate::proto::codec::sdp;
 use crate::proto::endpoint::{Connection, Gain, Network, Options};
+use crate::proto::trunk::TelephoneEvents;
 
 /// Checks that the connection exists (G-AUC-01, G-AUC-06).
 pub fn validate(calls: &Calls, command: &Command<'_>, endpoint: EndpointIndex) -> Result<(), Refused> {
@@ -77,9 +78,17 @@ fn options(writer: &mut Writer<'_>, options: &Options) {
             writer.text(if n == 0 { "" } else { ";" });
             writer.text(encoding.facts().name);
         }
-        if options.telephone_events {
+        if options.telephone_events.is_some() {
             writer.text(if encodings.is_empty() { "" } else { ";" });
             writer.bytes(EVENTS_NAME);
+        }
+        if options.telephone_events > TelephoneEvents::Keys {
+            next(writer, "fmtp");
+            writer.byte(b'"');
+            writer.bytes(EVENTS_NAME);
+            writer.byte(b' ');
+            writer.text(options.telephone_events.list());
+            writer.byte(b'"');
         }
     }
     if let Some(bandwidth) = options.bandwidth_kbits {

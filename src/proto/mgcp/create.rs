@@ -15,7 +15,7 @@ use crate::proto::codec::mgcp::{Code, Command};
 use crate::proto::endpoint::{
     Connection, ConnectionId, ConnectionSlot, Encoding, Gain, LocalMedia, Network, Options, Remote, RemoteTypes, TELEPHONE_EVENTS,
 };
-use crate::proto::trunk::{Answer, Coding, Media, MediaAddress, Payloads};
+use crate::proto::trunk::{Answer, Coding, Media, MediaAddress, Payloads, TelephoneEvents};
 use std::num::NonZeroU8;
 
 /// Which end of a connection inside the gateway is made.
@@ -101,7 +101,7 @@ pub fn validate(calls: &Calls, command: &Command<'_>, endpoint: EndpointIndex, h
         Half::Second => None,
         Half::Whole | Half::First => Some(request::validate(calls, command, endpoint, carrier(half, described.is_some()))?),
     };
-    let events = choose_events(&options, described.as_ref(), false);
+    let events = choose_events(&options, described.as_ref(), TelephoneEvents::None);
     let remote = described.map_or(Remote::Unknown, |described| described.remote);
     let inside = half != Half::Whole || options.network == Some(Network::Local);
     let protection = secure::choose(calls, endpoint, remote, described.map(|described| described.line), inside)?;
@@ -277,8 +277,9 @@ fn payloads(local: &LocalMedia, remote: &RemoteTypes) -> Payloads {
     let mut payloads = Payloads {
         sent,
         received: [None; 3],
-        events_sent: remote.events.filter(|_| local.events).map(NonZeroU8::get),
-        events_received: local.events.then_some(TELEPHONE_EVENTS),
+        events_sent: remote.events.filter(|_| local.events.is_some()).map(NonZeroU8::get),
+        events_received: local.events.is_some().then_some(TELEPHONE_EVENTS),
+        events: local.events,
     };
     for (coding, payload_type) in local.encodings.iter().filter_map(coding) {
         if let Some(place) = payloads.received.get_mut(coding as usize) {

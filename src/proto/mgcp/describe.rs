@@ -4,8 +4,9 @@ use super::options::is_events;
 use super::{Calls, DESCRIPTION_UNSUPPORTED, IRRECONCILABLE, Refused};
 use crate::proto::base::srtp::{Crypto, Suite};
 use crate::proto::codec::mgcp::{Command, Refusal};
-use crate::proto::codec::sdp::{Address, Head, Media, is_protected};
+use crate::proto::codec::sdp::{Address, Format, Head, Media, is_protected};
 use crate::proto::endpoint::{ConnectionId, ConnectionSlot, Encoding, Encodings, Endpoints, Network, Options, Remote, RemoteTypes};
+use crate::proto::trunk::TelephoneEvents;
 use std::net::IpAddr;
 use std::num::NonZeroU8;
 
@@ -15,6 +16,8 @@ pub(super) struct Described {
     pub remote: Remote,
     pub encodings: Encodings,
     pub types: RemoteTypes,
+    /// The telephone events it has.
+    pub events: TelephoneEvents,
     /// Tag and crypto-suite of the line that protects it.
     pub line: Option<(u32, Suite)>,
 }
@@ -26,22 +29,22 @@ pub(super) fn remote(calls: &Calls, command: &Command<'_>, options: &Options) ->
     let read = |tail| {
         let media = Media::parse(tail)?;
         let encodings: Encodings = media.formats(tail).filter_map(|format| Encoding::by_name(format.encoding?.name)).collect();
-        let types = types(&media, tail);
-        Ok::<_, Refusal>((media, encodings, types))
+        let (types, events) = types(&media, tail);
+        Ok::<_, Refusal>((media, encodings, types, events))
     };
     let mut readings = calls.readings.borrow_mut();
     let unremembered;
-    let (media, encodings, types) = if is_protected(head.tail()) {
+    let (media, encodings, types, events) = if is_protected(head.tail()) {
         unremembered = read(head.tail())?;
         &unremembered
     } else {
         readings.media.read(head.tail(), read)?
     };
-    let (encodings, types) = (*encodings, *types);
+    let (encodings, types, events) = (*encodings, *types, *events);
     let line = media.crypto(head.tail()).map(|crypto| (crypto.tag, crypto.suite));
     let rtp = |address: IpAddr| match options.network {
         Some(Network::Local) => Err(IRRECONCILABLE),
-        _ => Ok(Described { remote: Remote::Rtp(address, head.port()), encodings, types, line }),
+        _ => Ok(Described { remote: Remote::Rtp(address, head.port()), encodings, types, events, line }),
     };
     let described = match head.address(media)? {
         Address::Ip4(address) => rtp(address.into())?,
@@ -50,7 +53,8 @@ pub(super) fn remote(calls: &Calls, command: &Command<'_>, options: &Options) ->
         Address::Local(name) => {
             let endpoint = calls.plan.topology.lookup(name).ok_or(DESCRIPTION_UNSUPPORTED)?;
             let connection = head.local_connection(media).and_then(|id| ConnectionId::from_hex(&id)).unwrap_or_default();
-            Described { remote: Remote::Local(endpoint, connection), encodings, types: RemoteTypes::default(), line: None }
+            let (types, events) = (RemoteTypes::default(), TelephoneEvents::None);
+            Described { remote: Remote::Local(endpoint, connection), encodings, types, events, line: None }
         }
     };
     Ok(Some(described))
@@ -62,15 +66,16 @@ pub(super) fn crypto(command: &Command<'_>) -> Option<Crypto> {
     Media::parse(head.tail()).ok()?.crypto(head.tail())
 }
 
-/// The payload types of the far end's own choice that matter here.
-fn types(media: &Media, tail: &[u8]) -> RemoteTypes {
+/// The payload types of the far end's own choice that matter here, and the telephone events it has.
+fn types(media: &Media, tail: &[u8]) -> (RemoteTypes, TelephoneEvents) {
     let named = |is: fn(&[u8]) -> bool| {
         let mut formats = media.formats(tail);
-        formats
-            .find(|format| format.encoding.is_some_and(|encoding| encoding.clock_rate == 8000 && is(encoding.name)))
-            .and_then(|format| NonZeroU8::new(format.payload_type))
+        formats.find(|format| format.encoding.is_some_and(|encoding| encoding.clock_rate == 8000 && is(encoding.name)))
     };
-    RemoteTypes { clear: named(|name| name.eq_ignore_ascii_case(b"CLEARMODE")), events: named(is_events) }
+    let number = |format: Format<'_>| NonZeroU8::new(format.payload_type);
+    let events = named(is_events);
+    let list = events.map_or(TelephoneEvents::None, |format| TelephoneEvents::named(format.parameters.unwrap_or_default()));
+    (RemoteTypes { clear: named(|name| name.eq_ignore_ascii_case(b"CLEARMODE")).and_then(number), events: events.and_then(number) }, list)
 }
 
 /// Keeps `described` and its text with the connection in `slot`, in place of what it had; false when there is no room (nobody has asked).

@@ -37,7 +37,7 @@ use crate::proto::endpoint::{
 };
 use crate::proto::package::{ChannelKind, PackageId, find_package};
 use crate::proto::plan::{Manners, Plan, Settings};
-use crate::proto::trunk::{Card, Coding, MediaAddress, MediaReport, Srtp};
+use crate::proto::trunk::{Card, Coding, MediaAddress, MediaReport, Srtp, TelephoneEvents};
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -72,7 +72,7 @@ struct Readings {
     options: Memo<Options>,
     lenient_options: Memo<Options>,
     /// What follows the port in descriptions.
-    media: Memo<(Media, Encodings, RemoteTypes)>,
+    media: Memo<(Media, Encodings, RemoteTypes, TelephoneEvents)>,
 }
 
 impl Calls {

@@ -7,6 +7,7 @@ use crate::proto::codec::mgcp::{
     Code, Command, Format, Gain as GainText, LocalConnectionOptions, NameList, Network as NetworkText, Range, Reservation,
 };
 use crate::proto::endpoint::{Encoding, Encodings, Gain, Network, Options, negotiate};
+use crate::proto::trunk::TelephoneEvents;
 
 /// The options of `command`, each one that can be had (G-LCO-10..12). What cannot be had is passed over for agents that give options to
 /// any gateway and mean them for those that have them.
@@ -37,7 +38,8 @@ fn read(command: &Command<'_>, lenient: bool) -> Result<Options, Refused> {
     let (codecs, telephone_events) = match text.codecs {
         // What is passed over needs no format either.
         codecs if lenient => {
-            let events = codecs.into_iter().flat_map(|names| names.iter()).any(is_events);
+            let named = codecs.into_iter().flat_map(|names| names.iter()).any(is_events);
+            let events = if named { TelephoneEvents::Keys } else { TelephoneEvents::None };
             (codecs.map(|names| names.iter().filter_map(Encoding::by_name).collect()), events)
         }
         codecs => without_formats(codecs, &text)?,
@@ -60,10 +62,13 @@ fn read(command: &Command<'_>, lenient: bool) -> Result<Options, Refused> {
     })
 }
 
-/// The encodings of `a:` that can be had as `fmtp:` wants them, and whether telephone events are among them. The gateway has no encoding with
+/// The encodings of `a:` that can be had as `fmtp:` wants them, and the telephone events among them. The gateway has no encoding with
 /// parameters, so whatever must have some counts as not supported (FM-03), and what is optional is ignored (FM-04); of telephone events
-/// it has 0 to 15 (FM-05, FM-06).
-fn without_formats(codecs: Option<NameList<'_>>, text: &LocalConnectionOptions<'_>) -> Result<(Option<Encodings>, bool), Refused> {
+/// it has 0 to 15 (FM-05, FM-06) and, where they are named, continuity tones.
+fn without_formats(
+    codecs: Option<NameList<'_>>,
+    text: &LocalConnectionOptions<'_>,
+) -> Result<(Option<Encodings>, TelephoneEvents), Refused> {
     let names = || codecs.into_iter().flat_map(|names| names.iter());
     let same = |name: &[u8], other: &[u8]| name.eq_ignore_ascii_case(other);
     let count = |codec: &[u8]| names().filter(|name| same(name, codec)).count();
@@ -76,11 +81,16 @@ fn without_formats(codecs: Option<NameList<'_>>, text: &LocalConnectionOptions<'
             let occurrence = names().take(place + 1).filter(|other| same(other, name)).count();
             let meant =
                 |format: &Format<'_>| same(format.codec, name) && format.occurrence.is_none_or(|number| number as usize == occurrence);
-            let possible = |format: &Format<'_>| format.optional || is_events(name) && has_events(format.parameters);
+            let possible = |format: &Format<'_>| format.optional || is_events(name) && TelephoneEvents::all_of(format.parameters).is_some();
             text.formats().filter(meant).all(|format| possible(&format))
         })
     };
-    let events = plain().any(|(_, name)| is_events(name));
+    let events_wanted =
+        text.formats().filter(|format| is_events(format.codec)).filter_map(|format| TelephoneEvents::all_of(format.parameters));
+    let events = match plain().any(|(_, name)| is_events(name)) {
+        true => events_wanted.max().unwrap_or(TelephoneEvents::Keys),
+        false => TelephoneEvents::None,
+    };
     Ok((codecs.map(|_| plain().filter_map(|(_, name)| Encoding::by_name(name)).collect()), events))
 }
 
@@ -92,20 +102,13 @@ pub(super) fn is_events(name: &[u8]) -> bool {
     name.eq_ignore_ascii_case(EVENTS_NAME)
 }
 
-/// Whether these telephone events are all among 0 to 15: `0-15`, `1,2,5-8`.
-fn has_events(list: &[u8]) -> bool {
-    let number = |text: &[u8]| std::str::from_utf8(text.trim_ascii()).ok().and_then(|text| text.parse::<u8>().ok());
-    let has = |one: &[u8]| one.splitn(2, |&byte| byte == b'-').all(|end| number(end).is_some_and(|event| event <= 15));
-    list.split(|&byte| byte == b',').all(has)
-}
-
-/// Whether telephone events are agreed: as `a:` of this command says, else as the far end offers; `kept` when the command has neither.
-pub(super) fn choose_events(given: &Options, described: Option<&Described>, kept: bool) -> bool {
+/// The telephone events that are agreed: as `a:` of this command says, else as the far end offers; `kept` when the command has neither.
+pub(super) fn choose_events(given: &Options, described: Option<&Described>, kept: TelephoneEvents) -> TelephoneEvents {
     match (given.encodings, described) {
         (None, None) => kept,
-        (None, Some(described)) => described.types.events.is_some(),
+        (None, Some(described)) => described.events,
         (Some(_), None) => given.telephone_events,
-        (Some(_), Some(described)) => given.telephone_events && described.types.events.is_some(),
+        (Some(_), Some(described)) => given.telephone_events.and(described.events),
     }
 }
 

@@ -8,7 +8,7 @@ use crate::proto::codec::sdp;
 use crate::proto::endpoint::{Connection, Encoding, Encodings, LocalMedia, RestartMethod, TELEPHONE_EVENTS};
 use crate::proto::package::{ChannelKind, packages};
 use crate::proto::plan::{Manners, Plan};
-use crate::proto::trunk::MediaReport;
+use crate::proto::trunk::{MediaReport, TelephoneEvents};
 use std::net::IpAddr;
 
 /// Room for the local name of one endpoint.
@@ -217,8 +217,8 @@ pub(super) fn local_description(calls: &Calls, writer: &mut Writer<'_>, created:
         *place = payload(Some(encoding));
         count += 1;
     }
-    if let Some(place) = payloads.get_mut(count).filter(|_| local.events) {
-        *place = EVENTS;
+    if let Some(place) = payloads.get_mut(count).filter(|_| local.events.is_some()) {
+        *place = events(local.events);
         count += 1;
     }
     let address = match (inside, local.address) {
@@ -248,9 +248,22 @@ pub(super) fn local_description(calls: &Calls, writer: &mut Writer<'_>, created:
     }
 }
 
-/// Telephone events, of which 0 to 15 are understood.
-const EVENTS: sdp::Payload<'static> =
-    sdp::Payload { payload_type: TELEPHONE_EVENTS, attributes: "a=rtpmap:101 telephone-event/8000\r\na=fmtp:101 0-15\r\n" };
+/// Telephone events, and which are understood: those of [`TelephoneEvents::list`].
+fn events(events: TelephoneEvents) -> sdp::Payload<'static> {
+    macro_rules! attributes {
+        ($list:literal) => {
+            concat!("a=rtpmap:101 telephone-event/8000\r\na=fmtp:101 ", $list, "\r\n")
+        };
+    }
+    let attributes = match events {
+        TelephoneEvents::None => "",
+        TelephoneEvents::Keys => attributes!("0-15"),
+        TelephoneEvents::CheckTone => attributes!("0-15,121"),
+        TelephoneEvents::CheckTones => attributes!("0-15,121,122"),
+        TelephoneEvents::OldCheckTone => attributes!("0-15,167"),
+    };
+    sdp::Payload { payload_type: TELEPHONE_EVENTS, attributes }
+}
 
 const _: () = assert!(TELEPHONE_EVENTS == 101);
 

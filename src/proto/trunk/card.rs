@@ -5,7 +5,7 @@
 
 use super::apart::Apart;
 use super::circuit_view::CarrierView;
-use super::{Defect, Facility, Sounds, Violations};
+use super::{Defect, Facility, Sounds, TelephoneEvents, Violations};
 use crate::proto::base::srtp::{MasterKey, MediaKeys};
 use crate::proto::base::{EndpointIndex, Mode, Time};
 use crate::proto::package::EventId;
@@ -187,6 +187,8 @@ pub struct Payloads {
     pub events_sent: Option<u8>,
     /// The type of telephone events that are received; `None`: none was offered.
     pub events_received: Option<u8>,
+    /// Which of them.
+    pub events: TelephoneEvents,
 }
 
 impl Payloads {

@@ -14,6 +14,7 @@ mod reader;
 pub mod selection;
 pub mod simulated;
 mod sounds;
+mod telephone;
 pub(crate) mod text;
 pub mod topology;
 
@@ -28,4 +29,5 @@ pub use performance::{Counts, Performance, Signal, Violations};
 pub use selection::{Cursor, NameError, Selection};
 pub use simulated::{SimCard, SimulatedPlan};
 pub use sounds::Sounds;
+pub use telephone::TelephoneEvents;
 pub use topology::{Facility, FacilityKind, FacilityPlan, SpanIndex, T3Index, Topology};

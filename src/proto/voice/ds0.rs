@@ -322,7 +322,7 @@ impl Ds0 {
         let keys = relays || self.wanted.keys || self.listened == Some(DigitKind::Dtmf);
         self.key = self.key.filter(|_| keys);
         if !relays {
-            self.legs.iter_mut().take(self.open).for_each(|leg| leg.sender.drop_event());
+            self.legs.iter_mut().take(self.open).for_each(Leg::drop_key);
         }
         // Who sends a check tone waits for one.
         let tested = if self.signals.tests_continuity() { SingleTones::CHECK } else { SingleTones::NONE };

@@ -1,8 +1,9 @@
-//! Telephone events that arrive (RFC 4733 2.5.2): each is heard as its tone, and told once.
+//! Telephone events that arrive (RFC 4733 2.5.2): each is heard as its tone; keys are told once.
 
 use super::g711::Law;
 use super::telephone_event::TelephoneEvent;
 use super::tone::{Player, Score};
+use crate::proto::trunk::TelephoneEvents;
 
 /// The shortest tone that is played, in octets: 50 ms.
 const SHORTEST: u32 = 400;
@@ -34,10 +35,13 @@ struct Playing {
 }
 
 impl Keys {
-    /// A packet came; the key if it is the first of its event.
-    pub fn receive(&mut self, timestamp: u32, payload: &[u8]) -> Option<u8> {
+    /// A packet came of one of `events`; the key if it is the first of a key.
+    pub fn receive(&mut self, events: TelephoneEvents, timestamp: u32, payload: &[u8]) -> Option<u8> {
         let event = TelephoneEvent::read(payload)?;
-        let key = event.key()?;
+        let (key, score) = match events.tone(event.code) {
+            Some(tone) => (None, Score::check(tone)),
+            None => (event.key(), Score::Key(event.key()?, 0)),
+        };
         let ahead = self.last.map_or(1, |last| timestamp.wrapping_sub(last) as i32);
         match &mut self.now {
             // Of an event that is over, or a segment before this one.
@@ -54,10 +58,10 @@ impl Keys {
             }
             _ => {
                 let total = event.end.then_some(u32::from(event.duration).max(SHORTEST));
-                let player = Player::new(Score::Key(key, 0));
+                let player = Player::new(score);
                 self.now = Some(Playing { code: event.code, player, total, played: 0, silent: 0, before: 0 });
                 self.last = Some(timestamp);
-                Some(key)
+                key
             }
         }
     }
@@ -71,6 +75,11 @@ impl Keys {
         if playing.total.is_some_and(|total| playing.played >= total) || playing.silent > PATIENCE {
             self.now = None;
         }
+    }
+
+    /// The event that is played.
+    pub fn code(&self) -> Option<u8> {
+        self.now.as_ref().map(|playing| playing.code)
     }
 
     /// Nothing is played any more.

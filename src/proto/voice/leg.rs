@@ -18,8 +18,8 @@ use super::transponder::Transponder;
 use super::turn::Kind;
 use crate::proto::base::srtp::MediaKeys;
 use crate::proto::base::{Mode, Time};
-use crate::proto::package::EventId;
-use crate::proto::trunk::{Coding, Media, MediaReport};
+use crate::proto::package::{EventId, PackageId};
+use crate::proto::trunk::{CheckTone, Coding, Media, MediaReport, Payloads};
 use std::net::SocketAddr;
 
 /// Octets handled at once.
@@ -42,6 +42,8 @@ pub(super) struct Leg {
     pub heard: [u8; BLOCK],
     /// What is played to its far end.
     pub signal: Option<(EventId, Player)>,
+    /// The event that is sent in place of a signal, or of one that is sent back.
+    held: Option<u8>,
     /// What is listened for in what its far end says.
     pub ears: Singles,
     /// In mode netwtest.
@@ -102,6 +104,7 @@ impl Leg {
             voice: None,
             heard: [settings.law.idle(); BLOCK],
             signal: None,
+            held: None,
             ears: Singles::new(settings.law),
             transponder: None,
             keys: Keys::default(),
@@ -120,7 +123,7 @@ impl Leg {
         self.sender.start(format(media), seed);
         self.control.start(now, seed);
         (self.silence, self.signal, self.transponder, self.keys) = (Silence::default(), None, None, Keys::default());
-        (self.loss, self.quality, self.voice) = (Loss::default(), Grade::default(), None);
+        (self.loss, self.quality, self.voice, self.held) = (Loss::default(), Grade::default(), None, None);
         (self.heard, self.ears) = ([law.idle(); BLOCK], Singles::new(law));
         (self.guard, self.replayed, self.unauthentic) = (None, 0, 0);
         self.media = Media::default();
@@ -181,7 +184,7 @@ impl Leg {
         }
         self.silence.note(now, self.media.mode, false);
         if event {
-            let key = self.keys.receive(packet.timestamp, packet.payload);
+            let key = self.keys.receive(payloads.events, packet.timestamp, packet.payload);
             return Arrival::Taken { key, codec: None, period_ms: None };
         }
         let before = self.voice.replace((packet.payload_type, packet.payload.len()));
@@ -269,6 +272,34 @@ impl Leg {
         sender.end_event(&mut |packet| protected(guard, Kind::Rtp, packet, emit));
     }
 
+    /// Sends an event in place of what is pushed, where one goes out for its signal or for what it sends back.
+    pub fn hold_event(&mut self, emit: &mut impl FnMut(&[u8])) {
+        let Payloads { events_sent, events, .. } = self.media.payloads;
+        let event = match (&self.signal, self.media.mode) {
+            _ if events_sent.is_none() => None,
+            (Some((signal, _)), _) => check_tone(*signal).and_then(|tone| events.of_tone(tone)),
+            (None, Mode::NetworkLoop) => self.keys.code(),
+            (None, _) => None,
+        };
+        if self.held == event && (event.is_none() || self.sender.event() == event) {
+            return;
+        }
+        if self.held.is_some() {
+            self.end_event(emit);
+        }
+        if let Some(code) = event {
+            self.sender.begin_event(code);
+        }
+        self.held = event;
+    }
+
+    /// Nobody will say when the key that goes out as an event is released.
+    pub fn drop_key(&mut self) {
+        if self.held.is_none() {
+            self.sender.drop_event();
+        }
+    }
+
     /// Sends back what came in, or in mode netwtest what its transponder says.
     pub fn send_back(&mut self, law: Law, length: usize, emit: &mut impl FnMut(&[u8])) {
         let heard = self.heard;
@@ -341,6 +372,15 @@ fn protected(guard: &mut Option<Box<Guard>>, kind: Kind, packet: &[u8], emit: &m
                 emit(packet);
             }
         }
+    }
+}
+
+/// The continuity tone that a signal towards a far end is.
+fn check_tone(signal: EventId) -> Option<CheckTone> {
+    match (signal.package(), signal.item().name) {
+        (PackageId::R, "co1") => Some(CheckTone::Co1),
+        (PackageId::R, "co2") => Some(CheckTone::Co2),
+        _ => None,
     }
 }
 

@@ -154,6 +154,11 @@ impl Sender {
         }
     }
 
+    /// The event that is sent.
+    pub fn event(&self) -> Option<u8> {
+        self.event.map(|event| event.code)
+    }
+
     /// Nobody will say when the key is released.
     pub fn drop_event(&mut self) {
         self.event = None;

@@ -159,6 +159,7 @@ fn send(
         return leg.sender.skip(length);
     };
     let emit = &mut |packet: &[u8]| out(connection, to, Kind::Rtp, packet);
+    leg.hold_event(emit);
     let mut octets = [law.idle(); BLOCK];
     let Some(octets) = octets.get_mut(..length) else { return };
     let circuit_goes_out = leg.sends_circuit();

@@ -3,11 +3,15 @@
 use super::world::{Network, World};
 use super::*;
 use crate::proto::package::parameters::Digits;
+use crate::proto::package::{PackageId, find_item};
 use crate::proto::trunk::{DigitKind, Sounds};
 
 fn with_events() -> Media {
     let media = media(Mode::SendRecv, 0);
-    Media { payloads: Payloads { events_sent: Some(101), events_received: Some(101), ..media.payloads }, ..media }
+    Media {
+        payloads: Payloads { events_sent: Some(101), events_received: Some(101), events: TelephoneEvents::Keys, ..media.payloads },
+        ..media
+    }
 }
 
 /// Dials on the first trunk as a far end would; what the second one tells, and what went over the network.
@@ -103,6 +107,82 @@ fn suppressed_keys_do_not_go_out() {
     let loud = world.sides[1].heard.chunks(8).filter(|octets| level(Law::Mu, octets) > -30.0).count();
     // 70 ms of the second key, and what is heard of the first one before it is known.
     assert!((95..=125).contains(&loud), "{loud} ms");
+}
+
+/// Events of a stream, each run of the same code once, and how often the end of each was said.
+fn runs(sent: &[(Kind, Vec<u8>)]) -> Vec<(u8, usize)> {
+    let mut runs: Vec<(u8, usize)> = Vec::new();
+    let packets = sent.iter().filter(|(kind, _)| *kind == Kind::Rtp).map(|(_, octets)| rtp::Packet::read(octets).unwrap());
+    for event in packets.filter(|packet| packet.payload_type == 101).map(|packet| TelephoneEvent::read(packet.payload).unwrap()) {
+        match runs.last_mut().filter(|(code, _)| *code == event.code) {
+            Some((_, ends)) => *ends += usize::from(event.end),
+            None => runs.push((event.code, usize::from(event.end))),
+        }
+    }
+    runs
+}
+
+/// COT-14 (RFC 3660 2.10, RFC 5244 2.5): where both ends have its event, a check tone towards a far end that loops back goes and comes back as
+/// that and not as a tone; where they have not, as a tone. Who sent it hears it begin and end.
+#[test]
+fn a_check_tone_goes_and_comes_back_as_an_event() {
+    use TelephoneEvents::{CheckTone, CheckTones, Keys, OldCheckTone};
+    let answers = [(Keys, "co1", None), (CheckTone, "co1", Some(121)), (CheckTones, "co2", Some(122)), (OldCheckTone, "co1", Some(167))];
+    for (events, name, code) in answers.into_iter().chain([(CheckTone, "co2", None)]) {
+        for network in [Network::default(), Network { loss_per_million: 50_000, jitter_ms: 20 }] {
+            let payloads = Payloads { events, ..with_events().payloads };
+            let ends = [Mode::SendRecv, Mode::NetworkLoop].map(|mode| Media { payloads, ..media(mode, 0) });
+            let mut world = World::new(9, network, [Settings::default(); 2], ends, 0);
+            let tone = if name == "co1" { SingleTone::Co1 } else { SingleTone::Co2 };
+            world.sides[0].ds0.watch(Wanted { far_tones: SingleTones::NONE.with(tone), ..Wanted::default() });
+            let signal = find_item(PackageId::R, name.as_bytes()).unwrap();
+            world.sides[0].ds0.start_signal(Some(0), signal, b"").unwrap();
+            world.run(1_000);
+            // What is done to the DS0 meanwhile does not end it.
+            world.sides[0].ds0.listen(None);
+            world.run(200);
+            world.sides[0].ds0.stop_signal(Some(0), signal);
+            world.run(1_000);
+            let told: Vec<_> =
+                std::iter::from_fn(|| world.sides[0].ds0.poll()).filter(|event| matches!(event, Event::Tone { .. })).collect();
+            assert_eq!(told, [true, false].map(|on| Event::Tone { connection: Some(0), tone, on }), "{events:?} {name}");
+            let is_voice = |side: usize| {
+                let packets = world.sides[side]
+                    .sent
+                    .iter()
+                    .filter(|(kind, _)| *kind == Kind::Rtp)
+                    .map(|(_, octets)| rtp::Packet::read(octets).unwrap());
+                packets.filter(|packet| packet.payload_type == 0 && level(Law::Mu, packet.payload) > -30.0).count() > 40
+            };
+            assert_eq!([is_voice(0), is_voice(1)], [code.is_none(); 2], "{events:?} {name}");
+            let went = code.map(|code| (code, 3));
+            assert_eq!(
+                [runs(&world.sides[0].sent), runs(&world.sides[1].sent)],
+                [Vec::from_iter(went), Vec::from_iter(went)],
+                "{events:?} {name}"
+            );
+        }
+    }
+}
+
+/// Keys that come to a connection in mode netwloop go back as they came.
+#[test]
+fn keys_are_looped_as_events() {
+    let mut dialler = Ds0::new(Settings::default());
+    let mut digits = Digits::NONE;
+    b"55#".iter().for_each(|&key| assert!(digits.push(key)));
+    dialler.send_digits(DigitKind::Dtmf, digits);
+    let ends = [with_events(), Media { mode: Mode::NetworkLoop, ..with_events() }];
+    let mut world = World::new(9, Network::default(), [Settings::default(); 2], ends, 0);
+    world.feed(0, move |_| {
+        let mut octet = [0xff];
+        dialler.exchange(Time::ZERO, &mut octet, &mut |_, _, _, _| {});
+        octet[0]
+    });
+    world.run(1_500);
+    let told: Vec<_> = std::iter::from_fn(|| world.sides[0].ds0.poll()).collect();
+    assert_eq!(keys_of(&told), b"55#");
+    assert_eq!(runs(&world.sides[1].sent), [(5, 6), (11, 3)]);
 }
 
 /// A key held for 20 s is one event in segments (RFC 4733 2.5.1.3), and one key at the other end.

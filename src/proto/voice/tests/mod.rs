@@ -11,7 +11,7 @@ mod world;
 
 use super::*;
 use crate::proto::base::{Mode, Time};
-use crate::proto::trunk::{Coding, Media, MediaReport, Payloads};
+use crate::proto::trunk::{Coding, Media, MediaReport, Payloads, TelephoneEvents};
 use std::net::SocketAddr;
 
 /// The far end of connection `n`.
@@ -19,8 +19,13 @@ pub(super) fn remote(n: u32) -> SocketAddr {
     ([192, 0, 2, 1 + n as u8], 6_000).into()
 }
 
-pub(super) const MU: Payloads =
-    Payloads { sent: Some((Coding::Mu, 0)), received: [Some(0), Some(8), Some(103)], events_sent: None, events_received: None };
+pub(super) const MU: Payloads = Payloads {
+    sent: Some((Coding::Mu, 0)),
+    received: [Some(0), Some(8), Some(103)],
+    events_sent: None,
+    events_received: None,
+    events: TelephoneEvents::None,
+};
 
 /// 20 ms of mu law to and from the far end of connection `n`.
 pub(super) fn media(mode: Mode, n: u32) -> Media {

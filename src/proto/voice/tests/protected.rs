@@ -154,7 +154,7 @@ fn after_a_change_of_address_another_source_sends() {
 /// Digits as telephone events are protected like voice, and are notified at the other end.
 #[test]
 fn telephone_events_pass() {
-    let payloads = Payloads { events_sent: Some(101), events_received: Some(101), ..MU };
+    let payloads = Payloads { events_sent: Some(101), events_received: Some(101), events: TelephoneEvents::Keys, ..MU };
     let media = Media { payloads, ..media(Mode::SendRecv, 0) };
     let mut world = World::new(5, Network::default(), [Settings::default(); 2], [media; 2], 0);
     world.sides[0].ds0.protect(0, &keys(Suite::Tag32, 1, 2));

@@ -54,7 +54,7 @@ fn receivers_report_and_all_say_goodbye() {
 fn counts_survive_a_change_of_codec() {
     let mut world = World::new(33, Network::default(), [Settings::default(); 2], [media(Mode::SendRecv, 0); 2], 0);
     world.run(1_000);
-    let to_a = Media { payloads: Payloads { sent: Some((Coding::A, 8)), ..MU }, ..media(Mode::SendRecv, 0) };
+    let to_a = Media { payloads: Payloads { sent: Some((Coding::A, 8)), events: TelephoneEvents::Keys, ..MU }, ..media(Mode::SendRecv, 0) };
     let now = Time(world.now);
     world.sides[0].ds0.modify(now, 0, &to_a);
     world.run(1_000);
