@@ -281,12 +281,14 @@ impl FarEnds {
         }
         let line = end.kind == ChannelKind::PbxFxs;
         match (state, end.phase) {
-            (LineState::Ringing, _) if behaviour == Behaviour::Answers => {
+            (LineState::Ringing, _) if behaviour == Behaviour::Answers && !end.off => {
                 end.plan += 1;
                 let plan = end.plan;
                 self.at(now + ANSWER, endpoint, Step::Show(plan, true));
             }
             (LineState::OnHook, Phase::Idle) if line => end.plan += 1,
+            // Nobody answers when the ringing has ended.
+            (LineState::OffHook, Phase::Idle) if line && !end.off => end.plan += 1,
             (LineState::OffHook, Phase::Idle) if !line && !end.off => self.called(now, endpoint, behaviour),
             (LineState::OffHook, Phase::Called(_)) => end.plan += u32::from(end.kind == ChannelKind::Operator),
             // Both ends are on-hook: it is over, whatever it was.
@@ -496,6 +498,20 @@ mod tests {
             shown(&mut ends, late + 199);
             show(&mut ends, late + 200, LineState::OnHook);
             assert_eq!(shown(&mut ends, 3_000), [], "{late}");
+        }
+    }
+
+    /// What the gateway shows comes late over a trunk in packets: also when the far end has hung up again.
+    #[test]
+    fn a_line_answers_only_while_it_rings() {
+        for at_rest in [LineState::OnHook, LineState::OffHook] {
+            let mut ends = FarEnds::default();
+            let mut see = |at, state| ends.handle(Time::from_millis(at), AT, ChannelKind::PbxFxs, &LineOrder::Show(state));
+            see(100, LineState::Ringing);
+            see(160, at_rest);
+            assert_eq!(shown(&mut ends, 3_000), [], "{at_rest:?}");
+            ends.handle(Time::from_millis(3_000), AT, ChannelKind::PbxFxs, &LineOrder::Show(LineState::Ringing));
+            assert_eq!(shown(&mut ends, 4_000), [(3_500, Hook::Off)], "{at_rest:?}");
         }
     }
 
