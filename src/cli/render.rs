@@ -250,7 +250,13 @@ fn endpoint(row: &EndpointRow) -> String {
     line("request", row.request.clone());
     line("card", row.card.clone().unwrap_or_default());
     line("law", row.law.clone());
-    line("line", row.line.clone().unwrap_or_default());
+    let left = row.line_left_ms.map(|ms| format!("{} s at most", ms.div_ceil(1000)));
+    line("line", with(row.line.as_deref().unwrap_or_default(), left.as_deref()));
+    if let Some(events) = &row.events {
+        let counts = format!("{} in quarantine, {} Notify unanswered", events.quarantined, events.unanswered);
+        line("events", with(&events.state, Some(&counts)));
+        events.audit.iter().for_each(|(code, value)| line(code, value.clone()));
+    }
     line("connections", row.connections.len().to_string());
     for connection in &row.connections {
         line("  connection", connection.connection.clone());
@@ -506,7 +512,7 @@ mod tests {
         super::text(response, false)
     }
     use tollgate::host::control::protocol::{Failure, FailureKind, GatewayView};
-    use tollgate::host::control::view::{ChangeRow, HistoryRow};
+    use tollgate::host::control::view::{ChangeRow, EventsRow, HistoryRow};
 
     fn respond(body: Body) -> Response {
         let gateway =
@@ -569,6 +575,13 @@ mod tests {
             request: "1A".into(),
             law: "mu".into(),
             line: Some("awaits-wink".into()),
+            line_left_ms: Some(2_100),
+            events: Some(EventsRow {
+                audit: [("R".to_owned(), "MS/ans(N)".to_owned()), ("S".to_owned(), "MS/sup(ad(5551))".to_owned())].into(),
+                state: "quarantined".into(),
+                quarantined: 2,
+                unanswered: 1,
+            }),
             connections: vec![connection],
         }
     }
@@ -596,6 +609,9 @@ mod tests {
             "last RSIP       restart of *: told, answered 200, 2h 0m ago",
             "notified entity ca@[127.0.0.1]:2727",
             "request         1A",
+            "line            awaits-wink (3 s at most)",
+            "events          quarantined (2 in quarantine, 1 Notify unanswered)",
+            "R               MS/ans(N)",
             "  connection    0000BEEF",
             "  remote        10.0.0.9:4000",
             "  encodings     PCMU PCMA, 20 ms",

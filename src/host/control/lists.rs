@@ -3,8 +3,8 @@
 use super::names::{self, endpoint_name, facility_name};
 use super::protocol::{Failure, FailureKind, What};
 use super::view::{
-    AgentRow, Body, ConnectionRow, CoreLoad, CoreRow, CounterRow, Counters, EndpointRow, HistoryRow, InteropRow, List, OwnRow, Quantiles,
-    Row, SpanRow, SpanUsage, TimesRow, Transactions,
+    AgentRow, Body, ConnectionRow, CoreLoad, CoreRow, CounterRow, Counters, EndpointRow, EventsRow, HistoryRow, InteropRow, List, OwnRow,
+    Quantiles, Row, SpanRow, SpanUsage, TimesRow, Transactions,
 };
 use super::{Gateway, lead};
 use crate::config::{self, Sources};
@@ -13,6 +13,7 @@ use crate::proto::base::counters::RESPONSE_CODES;
 use crate::proto::base::{CoreId, Counter, EndpointIndex};
 use crate::proto::core::{Answer, Ask, ConnectionView, EndpointView, FacilitiesView, PeerView, SpanView, StateFilter, Tally, Work};
 use crate::proto::endpoint::{Announcement, Law, Remote};
+use crate::proto::mgcp::event::{EventsView, State};
 use crate::proto::plan::AgentSettings;
 use crate::proto::plan::Plan;
 use crate::proto::restart::{self, Admin};
@@ -358,6 +359,8 @@ impl Gateway {
             entity: view.entity.clone(),
             request: view.request.clone(),
             line: view.line.map(str::to_owned),
+            line_left_ms: view.line_left.map(|left| left.as_millis() as u64),
+            events: view.events.as_ref().map(events_row),
             law: match view.law {
                 Law::Mu => "mu".into(),
                 Law::A => "A".into(),
@@ -375,6 +378,20 @@ impl Gateway {
             Some((name, Err(_))) if name.contains('*') => Ok((plan.topology.select_all(), Some(name))),
             Some((_, Err(failure))) => Err(failure),
         }
+    }
+}
+
+fn events_row(view: &EventsView) -> EventsRow {
+    let state = match view.state {
+        _ if view.cut_off => "held",
+        State::Normal => "detected",
+        State::Lockstep | State::Notification => "quarantined",
+    };
+    EventsRow {
+        audit: view.lines.iter().cloned().collect(),
+        state: state.into(),
+        quarantined: view.quarantined,
+        unanswered: view.unanswered,
     }
 }
 

@@ -8,6 +8,7 @@ pub use super::gateways::GatewayRow;
 use super::protocol::Failure;
 pub use super::span_view::{CircuitRow, DriverRow, PerformanceRow, SpanPage};
 use crate::proto::cas::State;
+use std::collections::BTreeMap;
 
 /// The answer to a request.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -333,8 +334,28 @@ pub struct EndpointRow {
     pub law: String,
     /// What its signalling waits for; none without channel associated signalling.
     pub line: Option<String>,
+    /// How long that may last; none where it may for ever.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line_left_ms: Option<u64>,
+    /// Its events and signals, once something was asked of it; on its own page only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub events: Option<EventsRow>,
     /// Its connections.
     pub connections: Vec<ConnectionRow>,
+}
+
+/// How events and signals of an endpoint stand.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct EventsRow {
+    /// What an audit would tell by each of R, S, T, D, O, ES and B/PR; empty ones are left out.
+    pub audit: BTreeMap<String, String>,
+    /// `detected` as they come; `quarantined` until the next request, or until the Notify that is out is answered; `held` until the agent knows
+    /// that the endpoint was disconnected.
+    pub state: String,
+    /// Events in quarantine.
+    pub quarantined: usize,
+    /// Notify commands without a response.
+    pub unanswered: usize,
 }
 
 impl EndpointRow {

@@ -242,6 +242,13 @@ impl Machine {
         }
     }
 
+    fn limit(&self) -> Time {
+        match self {
+            Machine::Trunk(trunk) => trunk.limit(),
+            Machine::Pbx(pbx) => pbx.limit(),
+        }
+    }
+
     fn far_hook(&self) -> Hook {
         match self {
             Machine::Trunk(trunk) => trunk.far_hook(),
@@ -396,6 +403,10 @@ impl Card for Lines {
 
     fn line_state(&self, endpoint: EndpointIndex) -> Option<&'static str> {
         self.line(endpoint).map(|line| line.machine.state().name())
+    }
+
+    fn line_limit(&self, endpoint: EndpointIndex) -> Time {
+        self.line(endpoint).map_or(Time::NEVER, |line| line.machine.limit())
     }
 
     fn seized_by(&self, endpoint: EndpointIndex) -> Option<Seizer> {

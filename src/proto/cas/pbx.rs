@@ -25,6 +25,11 @@ impl Pbx {
         self.state
     }
 
+    /// When the state has lasted too long.
+    pub fn limit(&self) -> Time {
+        self.guard
+    }
+
     /// The hook of the PBX.
     pub fn far_hook(&self) -> Hook {
         self.sees.raw

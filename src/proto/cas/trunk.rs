@@ -78,6 +78,11 @@ impl Trunk {
         self.state
     }
 
+    /// When the state has lasted too long.
+    pub fn limit(&self) -> Time {
+        self.guard
+    }
+
     /// The hook of the far end.
     pub fn far_hook(&self) -> Hook {
         self.sees.raw

@@ -12,6 +12,7 @@ use crate::proto::base::{AgentId, EndpointIndex, Time};
 use crate::proto::cas::State;
 use crate::proto::endpoint::{Announcement as Told, Connection, ConnectionSlot, Endpoint, Law, Remote, Service};
 use crate::proto::h248::{Gateway, GatewayView};
+use crate::proto::mgcp::event::{self, EventsView};
 use crate::proto::restart;
 use crate::proto::transaction::history;
 use crate::proto::transaction::outgoing::Outstanding;
@@ -150,6 +151,10 @@ pub struct EndpointView {
     pub law: Law,
     /// What its signalling waits for; `None` without channel associated signalling.
     pub line: Option<&'static str>,
+    /// How long that may last; `None`: as long as it likes.
+    pub line_left: Option<Duration>,
+    /// Its events and signals; only where it was asked for by itself, and something was asked of it.
+    pub events: Option<EventsView>,
     /// Its connections.
     pub connections: Vec<ConnectionView>,
 }
@@ -247,9 +252,11 @@ impl Core {
                     Answer::Endpoints(list) => list,
                     _ => Vec::new(),
                 };
+                let single = selection.single(&self.plan.topology);
                 let done = self.each(&selection, &mut request.cursor, |core, endpoint, view| {
                     if state.holds(view, core.calls_of(endpoint).card.line_state(endpoint)) {
-                        list.push(core.view(turn.now, endpoint, view));
+                        let events = single.and_then(|_| event::view(core.calls_of(endpoint), endpoint));
+                        list.push(EndpointView { events, ..core.view(turn.now, endpoint, view) });
                     }
                 });
                 request.answer = Answer::Endpoints(list);
@@ -354,6 +361,7 @@ impl Core {
 
     fn view(&self, now: Time, endpoint: EndpointIndex, state: &Endpoint) -> EndpointView {
         let gateway = self.gateway_of(endpoint);
+        let card = &self.calls_of(endpoint).card;
         let entity = match self.calls.endpoints.entities.get(state.entity) {
             _ if gateway.is_some() => gateway.and_then(Gateway::controller).map_or(String::new(), |controller| controller.to_string()),
             Some((_, _, text)) => {
@@ -370,7 +378,9 @@ impl Core {
             entity,
             request: self.calls.watch(endpoint).map_or(String::new(), |watch| watch.request.to_string()),
             law: state.law,
-            line: self.calls_of(endpoint).card.line_state(endpoint),
+            line: card.line_state(endpoint),
+            line_left: Some(card.line_limit(endpoint)).filter(|limit| *limit != Time::NEVER).map(|limit| limit.since(now)),
+            events: None,
             connections: self.connection_views(now, endpoint, state).collect(),
         }
     }

@@ -91,6 +91,11 @@ pub trait Card {
         None
     }
 
+    /// When that has lasted too long, and what then happens begins; [`Time::NEVER`]: it may last.
+    fn line_limit(&self, _: EndpointIndex) -> Time {
+        Time::NEVER
+    }
+
     /// Which end began the call that is on the line, as its signalling shows; `None`: none is, or it has no signalling.
     fn seized_by(&self, _: EndpointIndex) -> Option<Seizer> {
         None

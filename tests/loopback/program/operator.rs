@@ -74,6 +74,18 @@ fn lines_show_what_they_wait_for() {
     // The agent hangs up and the far end does not: first it is waited for, then it holds the line.
     assert_eq!(agent.ask("RQNT", trunk, &["X: 2", "S: MS/rel"]).code, Some(200));
     eventually("it is waited for", SOON, || (names(&in_state("releases")) == [trunk]).then_some(()));
+    let endpoint = &gateway.show(&["endpoint", trunk])["endpoint"];
+    assert!(endpoint["line_left_ms"].as_u64().is_some_and(|ms| ms <= 30_000), "{endpoint}");
+    // What its page tells the operator is what an audit tells the agent.
+    let events = &endpoint["events"];
+    let audit = agent.ask("AUEP", trunk, &["F: R, ES"]);
+    assert_eq!(
+        (events["audit"]["R"].as_str(), events["audit"]["ES"].as_str()),
+        (audit.get("R"), audit.get("ES").filter(|it| !it.is_empty()))
+    );
+    assert_eq!((events["unanswered"].as_u64(), events["state"].as_str()), (Some(0), Some("detected")), "{endpoint}");
+    let table = gateway.order(&["show", "endpoint", trunk]);
+    assert!(table.contains("line            releases (") && table.contains("0 Notify unanswered"), "{table}");
     let refused = gateway.refused(&["show", "endpoints", "--state", "asleep"]);
     assert!(refused.contains("lockout") && refused.contains("far-blocked"), "{refused}");
     gateway.assert_sound();

@@ -60,6 +60,45 @@ pub fn write(calls: &Calls, writer: &mut Writer<'_>, endpoint: EndpointIndex, co
     }
 }
 
+/// What operators see of an endpoint's events and signals.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct EventsView {
+    /// The lines of an audit that say something: the code (R, S, T, D, O, B/PR, ES) and its value.
+    pub lines: Vec<(String, String)>,
+    /// Whether the machine of events waits for a request (`true`) or a Notify is out.
+    pub state: State,
+    /// Events in quarantine.
+    pub quarantined: usize,
+    /// Notify commands without a response.
+    pub unanswered: usize,
+    /// Whether one is held back until the agent knows that the endpoint was disconnected (4.4.7).
+    pub cut_off: bool,
+}
+
+/// The longest line of a view, in octets; a longer one is left out.
+const LINE_MAX: usize = 8192;
+
+/// For operators: what an audit would tell of events and signals, and how they stand. `None`: nothing was asked for yet.
+pub fn view(calls: &Calls, endpoint: EndpointIndex) -> Option<EventsView> {
+    let watch = calls.watch(endpoint)?;
+    let mut buffer = vec![0; LINE_MAX];
+    let mut line = |code| {
+        let mut writer = Writer::new(&mut buffer);
+        write(calls, &mut writer, endpoint, code);
+        let length = writer.finish()?;
+        let text = String::from_utf8_lossy(buffer.get(..length)?).trim_end().to_owned();
+        let (code, value) = text.split_once(": ")?;
+        Some((code.to_owned(), value.to_owned()))
+    };
+    Some(EventsView {
+        lines: [Code::R, Code::D, Code::T, Code::BPr, Code::S, Code::O, Code::ES].into_iter().filter_map(&mut line).collect(),
+        state: watch.state,
+        quarantined: calls.watches.events(watch, Which::Quarantined).count(),
+        unanswered: watch.outstanding().count(),
+        cut_off: watch.cut_off,
+    })
+}
+
 fn kept(calls: &Calls, writer: &mut Writer<'_>, list: Option<Blob>) {
     for piece in calls.endpoints.blobs.pieces(list.unwrap_or_default()) {
         writer.bytes(piece);

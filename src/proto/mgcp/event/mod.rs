@@ -22,7 +22,7 @@ mod sequence;
 mod signals;
 mod watch;
 
-pub use audit::{write, write_notify};
+pub use audit::{EventsView, view, write, write_notify};
 pub use check::{Carrier, Check, Lists};
 pub use hold::end as key_released;
 pub use watch::{NOTIFIES_MAX, Occurrence, Quarantine, State, Watch, WatchSlot, Watches};
