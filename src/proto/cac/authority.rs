@@ -51,6 +51,19 @@ struct State {
     tally: Tally,
 }
 
+/// A part of a node's calls, looked at in their order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Slice {
+    /// Calls looked at.
+    pub seen: usize,
+    /// The last of them.
+    pub last: Option<Key>,
+    /// Those removed.
+    pub removed: usize,
+    /// Whether there is none behind them.
+    pub is_last: bool,
+}
+
 /// The authority over one set of calls.
 #[derive(Debug)]
 pub struct Authority {
@@ -218,18 +231,22 @@ impl Authority {
         true
     }
 
-    /// Removes the calls of a node that it did not speak of in `session` or later (R12, R29): how many.
-    pub fn sweep(&mut self, sc: ScId, session: u64) -> usize {
-        self.remove(sc, |ccb| ccb.stamp < session)
-    }
-
-    /// Removes the calls of a node that `gone` holds for: how many.
-    pub fn remove(&mut self, sc: ScId, gone: impl Fn(&Ccb) -> bool) -> usize {
-        let removed = self.ledger.take_of_node(sc, gone);
-        if removed > 0 {
-            (0..self.limits.len()).for_each(|place| self.watch(ScopeId(place as u16)));
+    /// Looks at no more than `most` calls of a node behind `after`, and removes those that `gone` holds for.
+    pub fn sweep(&mut self, sc: ScId, after: Option<Key>, most: usize, gone: impl Fn(&Ccb) -> bool) -> Slice {
+        let mut calls = self.ledger.of_node_behind(sc, after);
+        let mut slice = Slice::default();
+        let look = |(key, ccb): (&Key, &Ccb)| {
+            (slice.seen, slice.last) = (slice.seen + 1, Some(*key));
+            gone(ccb).then_some(*key)
+        };
+        let keys: Vec<Key> = calls.by_ref().take(most).filter_map(look).collect();
+        slice.is_last = calls.next().is_none();
+        drop(calls);
+        slice.removed = keys.len();
+        for key in &keys {
+            self.release(key);
         }
-        removed
+        slice
     }
 
     /// Nothing need be remembered of this node any more.
@@ -459,7 +476,12 @@ mod tests {
         (0..4).for_each(|number| assert_eq!(authority.ask(NOW, key(number), north, 1), Verdict::Granted));
         authority.fact(NOW, key(1), north, Admission::Granted, 2);
         authority.ask(NOW, key(7), north, 2);
-        assert_eq!(authority.sweep(ScId(0), 2), 3);
+        let gone = |ccb: &Ccb| ccb.stamp < 2;
+        let first = authority.sweep(ScId(0), None, 2, gone);
+        assert_eq!((first.seen, first.is_last), (2, false));
+        let rest = authority.sweep(ScId(0), first.last, 100, gone);
+        assert_eq!((rest.seen, rest.is_last, first.removed + rest.removed), (3, true, 3));
+        assert_eq!(authority.sweep(ScId(0), rest.last, 100, gone), Slice { is_last: true, ..Slice::default() });
         let mut left: Vec<u64> = authority.ledger().of_node(ScId(0)).map(|(key, _)| key.guid.number).collect();
         left.sort_unstable();
         assert_eq!(left, [1, 7]);
@@ -524,7 +546,7 @@ mod tests {
                     2 => drop(authority.modify(now, key, charge, step)),
                     3 => drop(authority.fact(now, key, charge, Admission::Disconnected, step)),
                     4 => drop(authority.release(&key)),
-                    _ => drop(authority.sweep(key.sc, step.saturating_sub(60))),
+                    _ => drop(authority.sweep(key.sc, None, 5, |ccb| ccb.stamp < step.saturating_sub(60))),
                 }
                 assert!(authority.ledger().audit(), "seed {seed} step {step}");
                 assert!(authority.ledger().len() <= 12);

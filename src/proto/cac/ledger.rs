@@ -192,6 +192,12 @@ impl Ledger {
         self.ccbs.range(place(&first)..).take_while(move |(place, _)| place.0 == first.sc).map(entry)
     }
 
+    /// Those of one node behind `after`, which need not be here any more; without it all.
+    pub fn of_node_behind(&self, sc: ScId, after: Option<Key>) -> impl Iterator<Item = (&Key, &Ccb)> {
+        let first = after.map_or(Bound::Included(first_of(sc, 0)), |after| Bound::Excluded(place(&after)));
+        self.ccbs.range((first, Bound::Unbounded)).take_while(move |(place, _)| place.0 == sc).map(entry)
+    }
+
     /// Puts `ccb` in, in place of the one of the same key; false when there is none and no more fit.
     pub fn put(&mut self, key: Key, ccb: Ccb) -> bool {
         if !self.ccbs.contains_key(&place(&key)) && self.is_full() {
@@ -215,12 +221,6 @@ impl Ledger {
         let ccb = self.ccbs.remove(&place(key))?;
         self.subtract(key, &ccb.charge);
         Some(ccb)
-    }
-
-    /// Takes those of a node out that `gone` holds for: how many.
-    pub fn take_of_node(&mut self, sc: ScId, gone: impl Fn(&Ccb) -> bool) -> usize {
-        let keys: Vec<Key> = self.of_node(sc).filter(|(_, ccb)| gone(ccb)).map(|(key, _)| *key).collect();
-        keys.iter().filter(|key| self.take(key).is_some()).count()
     }
 
     /// Whether what is used is what the set says (I7).

@@ -8,6 +8,7 @@ mod lead;
 mod nodes;
 mod offenders;
 mod quotas;
+mod sweep;
 
 use super::authority::{Authority, Verdict};
 use super::charge::{Class, Key, ScId};
@@ -27,6 +28,7 @@ use quotas::Quotas;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
+use sweep::Why;
 
 /// Refusals remembered for operators.
 const DENIALS_MAX: usize = 64;
@@ -101,6 +103,8 @@ pub struct Settings {
     pub nodes_max: usize,
     /// Calls at a time.
     pub calls_max: usize,
+    /// Calls looked at in one step, where many go at once.
+    pub slice: usize,
     /// Chunks of a sync that may be on their way.
     pub credit: u32,
     /// Tells its cluster from others; 0: not said.
@@ -123,6 +127,7 @@ impl Settings {
             silence: Duration::from_millis(800),
             nodes_max: 1024,
             calls_max: 4_000_000,
+            slice: 256,
             credit: 16,
             cluster: 0,
             giving: Vec::new(),
@@ -241,6 +246,8 @@ pub struct Central {
     /// Nodes that may have no new calls.
     drained: BTreeSet<ScId>,
     quotas: Quotas,
+    /// So many calls may still be looked at in this step.
+    turn: usize,
     /// What limits would refuse is counted and granted all the same.
     dry_run: bool,
     denials: VecDeque<Refused>,
@@ -270,6 +277,7 @@ impl Central {
             sessions: 0,
             drained: BTreeSet::new(),
             quotas: Quotas::new(giving),
+            turn: 0,
             dry_run: false,
             denials: VecDeque::new(),
             offenders: Offenders::default(),
@@ -381,6 +389,8 @@ impl Central {
         if self.lead_until.is_some_and(|until| until <= now) {
             self.step_down(now);
         }
+        self.turn = self.settings.slice;
+        let is_time = event == Event::Time;
         match event {
             Event::LinkUp(link, sc) => drop(self.links.insert(link, sc)),
             Event::LinkDown(link) => self.link_down(now, link),
@@ -405,6 +415,9 @@ impl Central {
             Event::Time => {}
         }
         self.nodes_due(now);
+        if is_time {
+            self.sweeps_due(now);
+        }
         self.learned(now);
         self.quotas_due(now);
         self.tell_crossings();
@@ -415,8 +428,11 @@ impl Central {
         self.actions.pop_front()
     }
 
-    /// When to call [`Central::step`] at the latest.
+    /// When to call [`Central::step`] at the latest; once a turn while it is in the past.
     pub fn deadline(&self) -> Time {
+        if self.is_sweeping() {
+            return Time::ZERO;
+        }
         let nodes = self.nodes.values().map(|node| self.node_deadline(node)).min().unwrap_or(Time::NEVER);
         nodes.min(self.quota_deadline()).min(self.learning.unwrap_or(Time::NEVER)).min(self.lead_until.unwrap_or(Time::NEVER))
     }
@@ -455,7 +471,7 @@ impl Central {
                 session.sync = Some(Sync { generation, chunks: 0, calls: 0 });
             }
             ToCentral::SyncChunk { generation, index, calls } => self.sync_chunk(now, sc, generation, index, &calls),
-            ToCentral::SyncEnd { generation, chunks } => self.sync_end(sc, generation, chunks),
+            ToCentral::SyncEnd { generation, chunks } => self.sync_end(now, sc, generation, chunks),
             ToCentral::Compare(digests) => self.compare(sc, &digests),
             ToCentral::Bucket { bucket, span, calls, asked } => self.mend(now, sc, (bucket, span), &calls, &asked),
             // A standby gives nothing, and is told nothing.
@@ -479,7 +495,8 @@ impl Central {
     fn compare(&mut self, sc: ScId, digests: &Digests) {
         let mine = self.authority.ledger().digests(sc);
         let differ: Vec<u8> = (0..BUCKETS).filter(|&place| mine[place] != digests[place]).map(|place| place as u8).collect();
-        let Some(node) = self.nodes.get_mut(&sc).filter(|node| node.has_copy()) else { return };
+        // While a sweep is under way the ends differ, and not by mistake.
+        let Some(node) = self.nodes.get_mut(&sc).filter(|node| node.has_copy() && !(node.told && node.sweep.is_some())) else { return };
         let proves = differ.is_empty() && !node.told;
         node.told |= proves;
         if proves {
@@ -608,7 +625,7 @@ impl Central {
     }
 
     /// "Sync complete": what the node did not speak of since its session began is gone (R12); only when nothing was lost.
-    fn sync_end(&mut self, sc: ScId, generation: u32, chunks: u32) {
+    fn sync_end(&mut self, now: Time, sc: ScId, generation: u32, chunks: u32) {
         let Some(node) = self.nodes.get_mut(&sc) else { return };
         let Contact::Up(session) = &mut node.contact else { return };
         let Some(sync) = session.sync.filter(|sync| sync.generation == generation) else { return };
@@ -617,8 +634,7 @@ impl Central {
         node.told |= ok;
         if ok {
             self.synced(sc);
-            let removed = self.authority.sweep(sc, id) as u32;
-            self.actions.push_back(Action::Note(Note::InSync(sc, sync.calls, removed)));
+            self.begin_sweep(now, sc, id, Why::Synced(sync.calls));
         } else {
             self.actions.push_back(Action::Note(Note::SyncIncomplete(sc)));
         }

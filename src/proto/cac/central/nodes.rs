@@ -2,6 +2,7 @@
 
 use super::super::charge::ScId;
 use super::super::message::features;
+use super::sweep::{Sweep, Why};
 use super::{Action, Central, Framed, Header, LinkId, NodeView, Note, Reach, Refusal, ToNode, VERSION};
 use crate::proto::base::Time;
 use std::collections::BTreeMap;
@@ -20,6 +21,8 @@ pub(super) struct Record {
     pub quota_told: bool,
     pub life: u32,
     pub lease_over: Time,
+    /// Calls of it that are being taken out.
+    pub sweep: Option<Sweep>,
     /// One that says it is this node while this node is alive (R35).
     newcomer: Option<Newcomer>,
 }
@@ -111,7 +114,7 @@ impl Record {
     /// A node that is expected.
     pub fn missing(now: Time) -> Record {
         let contact = Contact::Lost(now, false);
-        Record { contact, told: false, quota_told: false, life: 0, lease_over: Time::ZERO, newcomer: None }
+        Record { contact, told: false, quota_told: false, life: 0, lease_over: Time::ZERO, sweep: None, newcomer: None }
     }
 
     pub fn has_told(&self) -> bool {
@@ -119,7 +122,7 @@ impl Record {
     }
 
     pub fn is_in_sync(&self) -> bool {
-        self.has_told() && self.has_copy()
+        self.has_told() && self.has_copy() && self.sweep.is_none()
     }
 
     /// Whether there is a session in which it has told all it had, be it to a standby.
@@ -223,6 +226,11 @@ impl Central {
         self.sessions += 1;
         let id = self.sessions;
         let Some(node) = self.nodes.get_mut(&sc) else { return };
+        if node.sweep.is_some_and(|sweep| sweep.is_of_dead()) {
+            (node.told, node.quota_told) = (false, false);
+        }
+        // Back before all was forgotten: what is left counts until it has told.
+        let kept = node.sweep.take_if(|sweep| sweep.is_overdue());
         let session = Session {
             link: newcomer.link,
             incarnation: newcomer.incarnation,
@@ -247,6 +255,9 @@ impl Central {
         {
             self.links.remove(&old.link);
             self.actions.push_back(Action::Close(old.link));
+        }
+        if let Some(sweep) = kept {
+            self.note(Note::Forgotten(sc, sweep.removed()));
         }
         self.note(Note::Joined(sc));
         self.quota_session(now, sc, newcomer.incarnation, leases);
@@ -296,16 +307,16 @@ impl Central {
         // Not part of what is forgotten: it would be welcomed as soon as the old one hangs up.
         let newcomer = node.newcomer.take();
         self.hang_up(now, sc);
-        let removed = self.authority.remove(sc, |_| true) as u32;
-        self.rest(now, sc, |_| true);
-        self.drop_node(sc, removed);
+        if let Some(&Contact::Lost(since, _)) = self.nodes.get(&sc).map(|node| &node.contact) {
+            self.begin_sweep(now, sc, self.sessions + 1, Why::Dead(since));
+        }
         if let Some(newcomer) = newcomer {
-            self.nodes.insert(sc, Record::missing(now));
+            self.nodes.entry(sc).or_insert_with(|| Record::missing(now));
             self.welcome(now, sc, newcomer);
         }
     }
 
-    fn drop_node(&mut self, sc: ScId, removed: u32) {
+    pub(super) fn drop_node(&mut self, sc: ScId, removed: u32) {
         self.nodes.remove(&sc);
         self.authority.forget(sc);
         self.note(Note::Forgotten(sc, removed));
@@ -335,27 +346,30 @@ impl Central {
                         self.refuse(now, sc, &newcomer, Refusal::DuplicateId);
                     }
                 }
-                Contact::Lost(since, done) => {
-                    let at_last = now.since(*since) >= self.settings.forget_at_last;
-                    let (since, done, node_told) = (*since, *done, node.told);
-                    let policies = std::mem::take(&mut self.policies);
-                    let removed = self.authority.remove(sc, |ccb| at_last || !Central::keeps(&policies, ccb)) as u32;
-                    self.rest(now, sc, |scope| {
-                        at_last || !policies.get(usize::from(scope.0)).is_some_and(|policy| policy.keeps_counting())
-                    });
-                    self.policies = policies;
-                    // Of one that has not told, nobody knows what it has.
-                    let kept = !node_told && !at_last && self.policies.iter().any(|policy| policy.keeps_counting());
-                    if !kept && self.authority.ledger().of_node(sc).next().is_none() && !self.quotas_count(sc) {
-                        self.drop_node(sc, removed);
-                    } else if let Some(node) = self.nodes.get_mut(&sc) {
-                        node.contact = Contact::Lost(since, true);
-                        if !done {
-                            self.note(Note::Forgotten(sc, removed));
-                        }
-                    }
+                Contact::Lost(..) if node.sweep.is_some() => {}
+                &Contact::Lost(since, _) => {
+                    let at_last = now.since(since) >= self.settings.forget_at_last;
+                    self.begin_sweep(now, sc, self.sessions + 1, Why::Overdue(since, at_last));
                 }
             }
+        }
+    }
+
+    /// Of a node that was lost for too long, so many calls are gone: all, `at_last`, or those that need not be kept.
+    pub(super) fn forget_overdue(&mut self, now: Time, sc: ScId, at_last: bool, removed: u32) {
+        let policies = std::mem::take(&mut self.policies);
+        self.rest(now, sc, |scope| at_last || !policies.get(usize::from(scope.0)).is_some_and(|policy| policy.keeps_counting()));
+        self.policies = policies;
+        let Some(node) = self.nodes.get_mut(&sc) else { return };
+        // Of one that has not told, nobody knows what it has.
+        let kept = !node.told && !at_last && self.policies.iter().any(|policy| policy.keeps_counting());
+        if !kept && self.authority.ledger().of_node(sc).next().is_none() && !self.quotas_count(sc) {
+            self.drop_node(sc, removed);
+        } else if let Some(node) = self.nodes.get_mut(&sc)
+            && let Contact::Lost(_, done) = &mut node.contact
+            && !std::mem::replace(done, true)
+        {
+            self.note(Note::Forgotten(sc, removed));
         }
     }
 
