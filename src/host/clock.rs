@@ -1,11 +1,14 @@
 //! The clock: the one place that reads time.
 //!
-//! Owns the origin of [`Time`] (the moment the [`Clock`] was made, on CLOCK_MONOTONIC) and the translation of the kernel's receive
+//! Owns the origin of [`Time`] (the moment the [`Clock`] was made, on CLOCK_BOOTTIME) and the translation of the kernel's receive
 //! timestamps, which are wall-clock times, to it. It keeps no timers and does not sleep.
+//!
+//! Time goes on while the machine is suspended, as it does for all it talks to: whoever wakes up finds the lease it admits calls by, or leads
+//! by, over before it does anything by it.
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-
+use super::transport::sys;
 use crate::proto::base::Time;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How old the relation between wall clock and [`Time`] may grow before it is measured again. A step of the wall clock falsifies
 /// arrivals for at most this long.
@@ -14,27 +17,28 @@ const WALL_REFRESH: Duration = Duration::from_millis(1);
 /// The source of [`Time`]. Copies share the origin.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
-    origin: Instant,
+    /// CLOCK_BOOTTIME at [`Time::ZERO`].
+    origin_ns: u64,
 }
 
 impl Clock {
     /// A clock whose [`Time::ZERO`] is now. One per process.
     #[allow(clippy::new_without_default, reason = "reading the clock is not a default")]
     pub fn new() -> Clock {
-        Clock { origin: monotonic() }
+        Clock { origin_ns: sys::boot_time_ns() }
     }
 
     /// The time now; never goes back. About 25 ns.
     #[inline]
     pub fn now(&self) -> Time {
-        Time(u64::try_from(monotonic().duration_since(self.origin).as_nanos()).unwrap_or(u64::MAX))
+        Time(sys::boot_time_ns().saturating_sub(self.origin_ns))
     }
 }
 
 /// Works for so long: a simulated cost, for tests of overload.
 pub fn spin(time: Duration) {
-    let end = monotonic() + time;
-    while monotonic() < end {
+    let clock = Clock::new();
+    while clock.now().since(Time::ZERO) < time {
         std::hint::spin_loop();
     }
 }
@@ -80,12 +84,6 @@ pub fn wall_us_at_zero(clock: &Clock) -> u64 {
     u64::try_from(WallClock::new(clock).wall_at_zero_ns / 1000).unwrap_or(0)
 }
 
-#[allow(clippy::disallowed_methods, reason = "the one place that reads the monotonic clock")]
-#[inline]
-fn monotonic() -> Instant {
-    Instant::now()
-}
-
 /// Nanoseconds since 1970; 0 before that.
 #[allow(clippy::disallowed_methods, reason = "the one place that reads the wall clock")]
 fn wall_ns() -> i128 {
@@ -95,6 +93,21 @@ fn wall_ns() -> i128 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// R37: the kernel's time since boot, suspensions included.
+    #[test]
+    fn time_goes_on_while_the_machine_is_suspended() {
+        let uptime = || {
+            let text = std::fs::read_to_string("/proc/uptime").expect("the time since boot");
+            Duration::from_secs_f64(text.split(' ').next().and_then(|seconds| seconds.parse().ok()).expect("seconds"))
+        };
+        let before = uptime();
+        let read = Duration::from_nanos(Clock::new().origin_ns);
+        let after = uptime();
+        // It is told in hundredths of a second.
+        let hundredth = Duration::from_millis(10);
+        assert!(before <= read + hundredth && read <= after + hundredth, "{before:?} {read:?} {after:?}");
+    }
 
     #[test]
     fn a_wall_time_taken_now_is_now() {

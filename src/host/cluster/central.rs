@@ -1,7 +1,6 @@
 //! The central node's process (`tollgate cac`): one thread that moves messages, time and orders into the [`Central`] machine and what
 //! comes out back. It keeps nothing on disk: gateways tell it what is up (R32).
 
-use super::awake::Awake;
 use super::inbox::{INBOX_MAX, Inbox};
 use super::keys;
 use super::metrics::Metrics;
@@ -49,7 +48,6 @@ pub(super) struct Process {
     pub config: Config,
     pub path: Option<PathBuf>,
     pub clock: Clock,
-    awake: Awake,
     pub central: Central,
     pub doorman: Doorman,
     said: Said,
@@ -107,8 +105,7 @@ pub fn run(config: Config, path: Option<PathBuf>, socket: Option<PathBuf>) -> Re
     }
     while process.turn(&events, &receiver, &sleeper) {}
     drop(metrics);
-    let now = process.awake.now();
-    process.leave(now);
+    process.leave(clock.now());
     Ok(ExitCode::SUCCESS)
 }
 
@@ -149,7 +146,6 @@ impl Process {
             config,
             path,
             clock,
-            awake: Awake::new(clock),
             doorman,
             said: Said::start()?,
             unreadable: 0,
@@ -183,10 +179,7 @@ impl Process {
             None => {}
         }
         self.doorman.serve();
-        let now = self.awake.now();
-        if let Some(remark) = self.awake.remark() {
-            self.said.say(Level::WARN, remark);
-        }
+        let now = self.clock.now();
         let mut worked = self.keep_lease(now);
         worked |= self.receive(now);
         while let Ok(order) = orders.try_recv() {

@@ -3,7 +3,6 @@
 //! It never blocks but in its poll, which a core's message, an order of operators, a message of the central node and the machine's
 //! next deadline end. What finds no room in the socket is lost, and counted: the machines mend that.
 
-use super::awake::Awake;
 use super::keys::Keys;
 use super::said::Said;
 use super::saved::{ENDS_PER_STEP, Restored};
@@ -106,7 +105,6 @@ fn queue(waiting: &mut VecDeque<FromLink>, message: FromLink) {
 
 /// A link thread at work.
 struct Run {
-    awake: Awake,
     link: Link,
     context: zmq::Context,
     /// By [`Side`].
@@ -128,9 +126,7 @@ impl Link {
         let times = Histogram::new_with_bounds(1, 10_000_000, 2).unwrap_or_else(|_| unreachable!("bounds that are right"));
         let (context, octets) = (zmq::Context::new(), Vec::new());
         let connections = self.centrals.iter().map(|_| Connection::None).collect();
-        let awake = Awake::new(self.clock);
         let mut run = Run {
-            awake,
             link: self,
             context,
             connections,
@@ -156,10 +152,7 @@ impl Link {
 impl Run {
     /// Once round; false at the end.
     fn turn(&mut self) -> bool {
-        let now = self.awake.now();
-        if let Some(remark) = self.awake.remark() {
-            self.link.said.say(Level::WARN, remark);
-        }
+        let now = self.link.clock.now();
         let mut worked = self.take_from_cores(now);
         (0..self.connections.len()).for_each(|side| worked |= self.receive(now, side));
         while let Ok(order) = self.link.orders.try_recv() {
@@ -304,10 +297,7 @@ impl Run {
                 self.tell(call.core(), FromLink::Changed(call, result(decision)));
             }
             Action::Quota(core, scope, quota, number) => self.tell(core.into(), FromLink::Quota(scope, quota, number)),
-            Action::Lease(until) => {
-                let until = self.awake.on_clock(until);
-                (0..self.link.cores.len()).for_each(|core| self.tell(core, FromLink::Lease(until)));
-            }
+            Action::Lease(until) => (0..self.link.cores.len()).for_each(|core| self.tell(core, FromLink::Lease(until))),
             Action::Note(note) => self.note(now, note),
         }
     }
@@ -334,7 +324,7 @@ impl Run {
                 (Level::INFO, format!("connected to the central node at {at}, epoch {epoch}"))
             }
             Note::Disconnected(_) => {
-                self.link.lost_since.store(self.awake.on_clock(now).0.max(1), Ordering::Release);
+                self.link.lost_since.store(now.0.max(1), Ordering::Release);
                 (Level::ERROR, format!("the central node at {at} does not answer: calls are admitted by cac.disconnected"))
             }
             Note::Copying(_) => (Level::INFO, format!("connected to the standby at {at}")),

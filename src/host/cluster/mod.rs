@@ -4,7 +4,6 @@
 //! ZeroMQ socket stays on the thread that made it. A gateway's link thread runs the [`Node`](crate::proto::cac::node::Node); the
 //! cores reach it by rings and wake it only when it sleeps.
 
-mod awake;
 pub mod central;
 mod etcd;
 pub mod gateway;

@@ -170,17 +170,13 @@ pub(in crate::host) fn allow_files(wanted: u64) -> io::Result<u64> {
     Ok(raised.rlim_cur)
 }
 
-/// How long the machine was suspended since its start: CLOCK_BOOTTIME counts that, CLOCK_MONOTONIC does not.
-pub(in crate::host) fn suspended_for() -> std::time::Duration {
-    let read = |clock| {
-        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: the kernel writes one `timespec` to `time`, which is alive through the call; it cannot fail for these clocks.
-        unsafe { libc::clock_gettime(clock, &raw mut time) };
-        std::time::Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
-    };
-    // In this order the time between both readings is never taken for a suspension.
-    let boot = read(libc::CLOCK_BOOTTIME);
-    boot.saturating_sub(read(libc::CLOCK_MONOTONIC))
+/// CLOCK_BOOTTIME in nanoseconds: it never goes back, and goes on while the machine is suspended.
+#[inline]
+pub(in crate::host) fn boot_time_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes one `timespec` to `time`, which is alive through the call; it cannot fail for this clock.
+    unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// The user this process acts as.

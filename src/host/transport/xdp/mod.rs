@@ -45,6 +45,7 @@ use std::time::Duration;
 use super::mmsg::Mmsg;
 use super::reports::Report;
 use super::slots::Slot;
+use super::sys::boot_time_ns;
 use super::watch::Watch;
 use super::{Sleeper, Stats, Stray, Transport, TransportSettings, Waker, wake};
 use crate::host::clock::Clock;
@@ -92,7 +93,7 @@ pub struct Xdp {
     _kernel_sockets: Vec<UdpSocket>,
     watch: Watch,
     clock: Clock,
-    /// CLOCK_MONOTONIC at [`Time::ZERO`].
+    /// CLOCK_BOOTTIME at [`Time::ZERO`].
     origin_ns: u64,
     now: Time,
     stats: Stats,
@@ -171,7 +172,7 @@ impl Xdp {
             _kernel_sockets: kernel_sockets,
             watch,
             clock,
-            origin_ns: sys::monotonic_ns().saturating_sub(now.0),
+            origin_ns: boot_time_ns().saturating_sub(now.0),
             now,
             stats: Stats::default(),
             starved: false,
@@ -234,7 +235,7 @@ impl Xdp {
     }
 }
 
-/// The time of arrival in front of a frame, in nanoseconds of CLOCK_MONOTONIC. Taken away, so that it is not read again with the next
+/// The time of arrival in front of a frame, in nanoseconds of CLOCK_BOOTTIME. Taken away, so that it is not read again with the next
 /// frame in this chunk, should the program not be able to write one.
 #[inline]
 fn stamp(in_front: &mut [u8]) -> Option<u64> {

@@ -23,7 +23,7 @@ use crate::host::frame::CHUNK;
 const KERNEL_HEADROOM: usize = 256;
 /// The longest IP packet taken.
 pub const PACKET_MAX: usize = CHUNK - KERNEL_HEADROOM - 18;
-/// Bytes in front of what is taken: when it arrived, in nanoseconds of CLOCK_MONOTONIC.
+/// Bytes in front of what is taken: when it arrived, in nanoseconds of CLOCK_BOOTTIME.
 pub const STAMP: usize = 8;
 /// The most sources: far more than agents can have.
 const SOURCES_MAX: u32 = 65_536;
@@ -304,7 +304,7 @@ impl Assembler {
 /// length and checksum of the datagram at -50 and -52, "leave bare sums" at -56.
 fn assemble(listen: &Map<20, 4>, sources: &Map<16, 4>, settings: &Map<4, 16>, sockets: &Map<4, 4>) -> Vec<u64> {
     const LOOKUP: i32 = 1;
-    const TIME: i32 = 5;
+    const TIME: i32 = 125;
     const CHECKSUM: i32 = 28;
     const REDIRECT_MAP: i32 = 51;
     const ADJUST_META: i32 = 54;

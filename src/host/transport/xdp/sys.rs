@@ -233,14 +233,6 @@ impl Drop for Mapping {
 // SAFETY: an address range; the ring that owns it decides who touches it.
 unsafe impl Send for Mapping {}
 
-/// CLOCK_MONOTONIC in nanoseconds: what `bpf_ktime_get_ns` reads.
-pub fn monotonic_ns() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the kernel writes to `time`, which lives through the call.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
 /// An ethtool request whose structure is `words`, command first; `None` when the driver does not know it.
 fn ethtool(socket: BorrowedFd<'_>, interface: &str, words: &mut [u32; 16]) -> Option<()> {
     const SIOCETHTOOL: libc::c_ulong = 0x8946;
