@@ -12,6 +12,7 @@ use super::signals::Signals;
 use super::tone::{Player, Score};
 use super::transponder::Transponder;
 use super::turn::{Kind, control};
+use super::voiceband::Voiceband;
 use crate::proto::base::srtp::MediaKeys;
 use crate::proto::base::{Mode, Time};
 use crate::proto::package::parameters::Digits;
@@ -32,6 +33,8 @@ pub struct Ds0 {
     ordered: (bool, Option<CheckTone>),
     pub(super) signals: Signals,
     pub(super) ears: Ears,
+    /// Of a DS0 with one connection.
+    pub(super) voiceband: Voiceband,
     /// What a line listens for, and what an agent waits for.
     pub(super) listened: Option<DigitKind>,
     pub(super) wanted: Wanted,
@@ -56,6 +59,7 @@ impl Ds0 {
             ordered: (false, None),
             signals: Signals::default(),
             ears: Ears::new(settings.law),
+            voiceband: Voiceband::new(settings.law),
             listened: None,
             wanted: Wanted::default(),
             key: None,
@@ -306,6 +310,12 @@ impl Ds0 {
 
     /// Decides what the circuit meets, and what is listened for.
     fn plan(&mut self) {
+        // Who joins or leaves makes another call of it.
+        if self.open != 1 {
+            self.voiceband = Voiceband::new(self.settings.law);
+        }
+        let modem = self.voiceband.is_on();
+        self.legs.iter_mut().take(self.open).for_each(|leg| leg.inbound.playout.keep_deep(modem));
         let any = |mode| self.legs().iter().any(|leg| leg.media.mode == mode);
         let hears = self.ordered.1.or_else(|| any(Mode::ContinuityTest).then_some(self.settings.transponder_hears));
         self.circuit = match hears {

@@ -33,6 +33,7 @@ mod telephone_event;
 mod tone;
 mod transponder;
 mod turn;
+mod voiceband;
 
 pub use detect::{Progress, SingleTone, SingleTones};
 pub use ds0::Ds0;

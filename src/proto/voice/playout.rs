@@ -92,6 +92,8 @@ pub struct Playout {
     /// Whether octets are data, which is never made up or blended.
     data: bool,
     running: bool,
+    /// Whether it does not become shallower, but deeper at once.
+    keeps_deep: bool,
     /// Whether an octet of this stream was played.
     heard: bool,
     /// The timestamp to play next.
@@ -145,6 +147,7 @@ impl Playout {
             depths: Depths { start_ms: depths.start_ms.min(max_ms / 2), max_ms },
             data: false,
             running: false,
+            keeps_deep: false,
             heard: false,
             next: 0,
             newest: 0,
@@ -177,6 +180,14 @@ impl Playout {
     /// From now on octets are data (RFC 4040), or voice.
     pub fn set_data(&mut self, data: bool) {
         self.data = data;
+    }
+
+    /// From now on it does not become shallower, and becomes deeper without waiting for a silence that will not come; or it does again.
+    pub fn keep_deep(&mut self, keeps: bool) {
+        self.keeps_deep = keeps;
+        if keeps {
+            self.correction = self.correction.min(0);
+        }
     }
 
     /// So many octets are played at once from now on.
@@ -366,7 +377,7 @@ impl Playout {
         });
         if silent && !self.data {
             self.slip(wanted);
-        } else if self.waited >= PATIENCE {
+        } else if self.waited >= PATIENCE || self.keeps_deep {
             self.slip_heard(wanted);
         }
     }
@@ -418,7 +429,7 @@ impl Playout {
         self.window = Window { played: 0, shortest: i32::MAX, before: [before[1], shortest] };
         if shortest < LEAD_MIN + self.grain {
             self.correct(shortest - LEAD_AIM - self.grain);
-        } else if floor > LEAD_MAX + self.grain {
+        } else if floor > LEAD_MAX + self.grain && !self.keeps_deep {
             self.correct(floor - LEAD_AIM - self.grain);
         }
     }

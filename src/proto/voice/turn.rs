@@ -57,6 +57,11 @@ impl Ds0 {
         }
         self.hear_legs(block.len());
         let legs = self.legs.get_mut(..self.open).unwrap_or_default();
+        if let [leg] = legs
+            && self.voiceband.hear(circuit, leg.heard.get(..block.len()).unwrap_or_default())
+        {
+            leg.inbound.playout.keep_deep(self.voiceband.is_on());
+        }
         match (self.circuit, &mut self.transponder) {
             (Circuit::Connections, _) => mix(law, legs, block),
             (Circuit::Transponder(_), Some(transponder)) => transponder.turn(law, circuit, block),

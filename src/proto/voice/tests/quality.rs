@@ -41,6 +41,52 @@ fn loss_and_jitter_are_concealed() {
     assert_eq!(report.playout().map(u64::from), [counted.late, counted.concealed, counted.slips]);
 }
 
+/// What a modem sends once it has been answered: octets of no voice, loud and without a pause.
+fn carrier(n: u64) -> u8 {
+    Law::Mu.encode(((n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) % 8_000) as i32 - 4_000)
+}
+
+/// G-LCO-09 (RFC 3435 2.3.5): a buffer that a bad start has made deep becomes shallower under a voice, and not under what follows the answer of a modem,
+/// with its phase turned every 450 ms and its level swinging, until both ends have been silent for longer than they are in between.
+#[test]
+fn a_modem_or_fax_loses_no_octet_to_a_buffer_that_is_too_deep() {
+    for (hz, answers, is_modem) in [(2_100.0, 0, true), (2_100.0, 1, true), (2_000.0, 0, false)] {
+        let network = Network { loss_per_million: 0, jitter_ms: 80 };
+        let mut world = World::new(12, network, [Settings::default(); 2], [media(Mode::SendRecv, 0); 2], 0);
+        let mut tone = sine(Law::Mu, hz, -12.0);
+        world.feed(answers, move |n| {
+            let value = f64::from(Law::Mu.decode(tone(n))) * (1.0 + 0.2 * (n as f64 / 8_000.0 * 15.0 * std::f64::consts::TAU).sin());
+            Law::Mu.encode(if n / 3_600 % 2 == 0 { value } else { -value } as i32)
+        });
+        world.run(2_000);
+        world.network.jitter_ms = 0;
+        // What it has learnt of the network is corrected before the answer ends.
+        world.run(2_200);
+        [0, 1].into_iter().for_each(|side| world.feed(side, carrier));
+        let slips = |world: &World| world.sides.each_ref().map(|side| side.ds0.counted().played.slips);
+        let before = slips(&world);
+        let from = world.sides[1].heard.len();
+        world.run(14_000);
+        let moved = slips(&world).iter().zip(before).all(|(now, before)| *now > before);
+        assert_eq!((slips(&world) == before, moved), (is_modem, !is_modem), "{hz} Hz from {answers}: {before:?} {:?}", slips(&world));
+        if is_modem {
+            let heard = &world.sides[1].heard[from..];
+            let sent: Vec<u8> = (0..112_000).map(carrier).collect();
+            let delay = heard.windows(100).position(|part| part == &sent[..100]).unwrap();
+            assert!((160..4_000).contains(&delay) && heard[delay..] == sent[..heard.len() - delay], "{delay}");
+        }
+        // A fax that waits for the other one, and the end of the call.
+        for (silence, ends) in [(4_000, false), (6_000, true)].into_iter().filter(|_| answers == 1) {
+            let before = slips(&world);
+            [0, 1].into_iter().for_each(|side| world.feed(side, |_| 0xff));
+            world.run(silence);
+            [0, 1].into_iter().for_each(|side| world.feed(side, carrier));
+            world.run(14_000);
+            assert_eq!(slips(&world) != before, ends, "{hz} Hz: {silence} ms of silence");
+        }
+    }
+}
+
 /// A gap of 200 ms fades away within 60 ms, and voice goes on behind it.
 #[test]
 fn a_long_gap_is_silence() {
