@@ -21,7 +21,7 @@ pub fn text(admission: &Admission) -> String {
 
 /// A table of scopes.
 pub fn scopes(rows: &[ScopeRow]) -> String {
-    let mut table = Table::new(&["SCOPE", "KIND", "POOL", "CALLS", "IN", "OUT", "KBIT/S", "PRIORITY", "EMERGENCY", "REFUSED"]);
+    let mut table = Table::new(&["SCOPE", "KIND", "POOL", "CALLS", "IN", "OUT", "KBIT/S", "PRIORITY", "EMERGENCY", "ASKED", "REFUSED"]);
     for row in rows {
         table.row([
             row.name.clone(),
@@ -33,6 +33,7 @@ pub fn scopes(rows: &[ScopeRow]) -> String {
             of(row.kbits, row.kbits_limit),
             row.priority.to_string(),
             row.emergency.to_string(),
+            row.attempts.to_string(),
             refused(row),
         ]);
     }

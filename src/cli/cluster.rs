@@ -38,7 +38,7 @@ pub fn central(view: &ClusterView) -> String {
         events.row([format!("{} s ago", line.age_s), line.what.clone()]);
     }
     format!(
-        "central node {}{etcd}{dry}, epoch {}, load {}: {} calls; granted {}, refused {}, answered \"learning\" {}, \"busy\" {}, told of {}; stale messages {}, unreadable {}, too many {}, hellos refused {}, strangers {}\n{alarms}{}\n{nodes}\n{}{}{offenders}{events}",
+        "central node {}{etcd}{dry}, epoch {}, load {}: {} calls; granted {}, refused {}, answered \"learning\" {}, \"busy\" {}, told of {}; parts that differed {}, stale messages {}, unreadable {}, too many {}, hellos refused {}, strangers {}\n{alarms}{}\n{nodes}\n{}{}{offenders}{events}",
         view.mode,
         view.epoch,
         view.load,
@@ -48,6 +48,7 @@ pub fn central(view: &ClusterView) -> String {
         view.learning,
         view.busy,
         view.facts,
+        view.differed,
         view.stale,
         view.unreadable,
         view.overrun,
@@ -80,7 +81,7 @@ pub fn link(view: &LinkView) -> String {
     let standby = view.standby.as_ref().map_or(String::new(), |standby| format!(", standby {standby}"));
     let decisions = self::decisions(&view.decisions);
     format!(
-        "node {} of a cluster, {}{central}{standby}, epoch {}: {} calls{restored}; granted {}, refused {}, admitted by quota {}, admitted alone {}, refused alone {}; decisions p50 {} us, p99 {} us, overdue {}, late {}, central node busy {}; waiting: {} requests, {} reports; stale messages {}, unreadable {}, lost {}; syncs {}, the last of {} calls in {} us\n{decisions}{quotas}",
+        "node {} of a cluster, {}{central}{standby}, epoch {}: {} calls{restored}; granted {}, refused {}, admitted by quota {}, admitted alone {}, refused alone {}; decisions p50 {} us, p99 {} us, overdue {}, late {}, central node busy {}; waiting: {} requests, {} reports; parts that differed {}, stale messages {}, unreadable {}, lost {}; syncs {}, the last of {} calls in {} us\n{decisions}{quotas}",
         view.node,
         view.state,
         view.epoch,
@@ -97,6 +98,7 @@ pub fn link(view: &LinkView) -> String {
         view.busy,
         view.requests,
         view.reports,
+        view.mended,
         view.stale,
         view.unreadable,
         view.lost,
@@ -118,7 +120,7 @@ fn decisions(decisions: &[(u64, u64)]) -> String {
 
 /// Call control blocks.
 pub fn ccbs(rows: &[CcbRow]) -> String {
-    let mut table = Table::new(&["GUID", "LEG", "NODE", "SCOPES", "WAY", "CLASS", "KBIT/S", "ADMITTED", "AGE"]);
+    let mut table = Table::new(&["GUID", "LEG", "NODE", "SCOPES", "WAY", "CLASS", "KBIT/S", "ADMITTED", "AGE", "CHANGED"]);
     for row in rows {
         table.row([
             row.guid.clone(),
@@ -130,6 +132,7 @@ pub fn ccbs(rows: &[CcbRow]) -> String {
             row.kbits.to_string(),
             row.admitted.clone(),
             format!("{} s", row.age_s),
+            row.changed_s.map_or(String::new(), |seconds| format!("{} times, last {seconds} s ago", row.changes)),
         ]);
     }
     table.to_string()

@@ -5,7 +5,7 @@ use super::view::{ClusterView, NodeRow};
 use crate::host::control::metrics::family;
 use crate::host::control::protocol::{Request, What};
 use crate::host::control::server::Answers;
-use crate::host::control::view::{Body, ScopeRow};
+use crate::host::control::view::{Body, RefusedRow, ScopeRow};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
@@ -15,7 +15,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// What is told on each request.
-pub struct Metrics(pub Arc<Desk>);
+pub struct Metrics(pub(super) Arc<Desk>);
 
 impl fmt::Debug for Metrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -43,6 +43,7 @@ fn numbers(encoder: &mut DescriptorEncoder, view: &ClusterView) -> fmt::Result {
         ("cac_facts", "Calls told of that were admitted without this node", view.facts),
         ("cac_stale", "Messages of an old session, or older than the last", view.stale),
         ("cac_unreadable", "Messages that could not be read", view.unreadable),
+        ("cac_differed", "Parts of calls found to differ from what their gateways have", view.differed),
         ("cac_refused_hellos", "Sessions refused to gateways", view.refused),
         ("cac_overrun", "Messages of connections that send more than their part", view.overrun),
         ("cac_strangers", "Connections refused for their key", view.strangers),
@@ -64,7 +65,8 @@ fn numbers(encoder: &mut DescriptorEncoder, view: &ClusterView) -> fmt::Result {
     Ok(())
 }
 
-fn scopes(encoder: &mut DescriptorEncoder, rows: &[ScopeRow]) -> fmt::Result {
+/// What is in use of scopes, and who asked for it.
+pub fn scopes(encoder: &mut DescriptorEncoder, rows: &[ScopeRow]) -> fmt::Result {
     let label = |row: &ScopeRow| [("scope", row.name.clone())];
     let mut gauge = |name, help, of: fn(&ScopeRow) -> Option<u32>| {
         let values = rows.iter().filter_map(|row| Some((label(row), ConstGauge::new(u64::from(of(row)?)))));
@@ -74,11 +76,19 @@ fn scopes(encoder: &mut DescriptorEncoder, rows: &[ScopeRow]) -> fmt::Result {
     gauge("cac_scope_limit", "Calls there may be", |row| row.calls_limit)?;
     gauge("cac_scope_kbits", "Bandwidth in use, kbit/s", |row| Some(row.kbits))?;
     gauge("cac_scope_peak", "The most calls at a time", |row| row.peak)?;
+    gauge("cac_scope_overshoot", "Calls above the limit", |row| Some(row.calls.saturating_sub(row.calls_limit?)))?;
     gauge("cac_scope_overshoot_peak", "The most calls above the limit at a time", |row| row.over)?;
-    let refused = rows.iter().flat_map(|row| row.refused.iter().map(move |(why, count)| (row, why, count)));
-    let labels = |row: &ScopeRow, why: &str| [("scope", row.name.clone()), ("why", why.to_owned())];
-    let values = refused.map(|(row, why, count)| (labels(row, why), ConstCounter::new(*count)));
-    family(encoder, "cac_scope_refused", "Calls refused, by why", values)
+    let mut counter =
+        |name, help, of: fn(&ScopeRow) -> u64| family(encoder, name, help, rows.iter().map(|row| (label(row), ConstCounter::new(of(row)))));
+    counter("cac_scope_attempts", "New calls that asked for room", |row| row.attempts)?;
+    counter("cac_scope_granted", "Those that got it", |row| row.granted)?;
+    let told = rows.iter().flat_map(|row| {
+        row.told.iter().map(move |(by, count)| ([("scope", row.name.clone()), ("by", by.clone())], ConstCounter::new(*count)))
+    });
+    family(encoder, "cac_scope_told", "Calls told of, by who let them in", told)?;
+    let labels = |row: &ScopeRow, by: &RefusedRow| [("scope", row.name.clone()), ("why", by.why.clone()), ("class", by.class.clone())];
+    let refused = rows.iter().flat_map(|row| row.refused_by.iter().map(move |by| (labels(row, by), ConstCounter::new(by.count))));
+    family(encoder, "cac_scope_refused", "Calls refused, by why and class", refused)
 }
 
 fn nodes(encoder: &mut DescriptorEncoder, rows: &[NodeRow]) -> fmt::Result {

@@ -10,7 +10,7 @@ pub mod gateway;
 mod inbox;
 pub mod keys;
 mod link;
-mod metrics;
+pub(in crate::host) mod metrics;
 mod operators;
 mod pair;
 mod said;

@@ -158,7 +158,15 @@ impl Process {
     fn view(&self, now: Time, name: Option<&str>, state: Option<&str>) -> Result<Body, Failure> {
         let (central, counts) = (&self.central, self.central.counts());
         let tree = central.authority().tree();
-        let nodes = central.nodes().map(|view| {
+        // A number is that of a node, unless a scope is called so.
+        let is_scope = |name: &str| tree.iter().any(|(_, scope)| scope.name == name);
+        let only = name.filter(|name| !is_scope(name)).and_then(|name| name.parse().ok()).map(ScId);
+        let name = name.filter(|_| only.is_none());
+        let is_meant = |sc: ScId| only.is_none_or(|only| only == sc);
+        if let Some(ScId(node)) = only.filter(|only| !central.nodes().any(|view| view.sc == *only)) {
+            return Err(Failure::new(FailureKind::Unknown, format!("there is no node {node}, and no scope of that name")));
+        }
+        let nodes = central.nodes().filter(|view| is_meant(view.sc)).map(|view| {
             let (state, lost_s) = match view.reach {
                 Reach::InSync => ("in-sync", None),
                 Reach::Syncing => ("syncing", None),
@@ -195,13 +203,20 @@ impl Process {
             facts: counts.facts,
             stale: counts.stale,
             unreadable: self.unreadable,
+            differed: counts.differed,
             refused: counts.refused,
             overrun: self.overrun,
             strangers: self.doorman.refused(),
             scopes: pick(view::scopes(central.authority()), name, state)?,
             nodes: nodes.collect(),
-            denials: central.denials().map(|refused| self.denial(now, refused)).rev().collect(),
-            offenders: central.offenders().iter().take(OFFENDERS_SHOWN).map(|(who, offender)| self.offender(now, *who, offender)).collect(),
+            denials: central.denials().filter(|refused| is_meant(refused.sc)).map(|refused| self.denial(now, refused)).rev().collect(),
+            offenders: central
+                .offenders()
+                .iter()
+                .filter(|(who, _)| is_meant(who.sc))
+                .take(OFFENDERS_SHOWN)
+                .map(|(who, offender)| self.offender(now, *who, offender))
+                .collect(),
             alarms: self.alarms(now),
             events: self.event_lines(now),
         })))

@@ -176,6 +176,8 @@ pub(super) mod tests {
             kbits: 80,
             admitted: "granted".into(),
             age_s: 12,
+            changes: 0,
+            changed_s: None,
         }
     }
 

@@ -7,8 +7,9 @@ use crate::proto::base::Time;
 use crate::proto::cac::charge::Key;
 use crate::proto::cac::node::QuotaView;
 use crate::proto::cac::quota::Part;
-use crate::proto::cac::{Authority, Cause, Ccb, Guid, Leg, ScId, ScopeId, Tree, UNLIMITED};
+use crate::proto::cac::{Admission, Authority, Ccb, Guid, Leg, ScId, ScopeId, Tree, UNLIMITED};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// A gateway's link to the central node.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -43,6 +44,9 @@ pub struct LinkView {
     pub leased: u64,
     /// Calls admitted, and refused, without it.
     pub local: u64,
+    /// Those admitted without it, by why.
+    #[serde(default)]
+    pub local_by: BTreeMap<String, u64>,
     /// See `local`.
     pub refused: u64,
     /// Requests not answered in time; answers that came too late.
@@ -60,6 +64,9 @@ pub struct LinkView {
     /// Calls decided here because the central node has too much to do.
     #[serde(default)]
     pub busy: u64,
+    /// Parts of the calls in which both ends were found to differ.
+    #[serde(default)]
+    pub mended: u64,
     /// The last sync that came to its end: calls told, and how long it took, in microseconds.
     #[serde(default)]
     pub synced: u64,
@@ -125,6 +132,9 @@ pub struct ClusterView {
     pub stale: u64,
     /// Messages that could not be read.
     pub unreadable: u64,
+    /// Parts of calls that were found to differ from what their gateways have.
+    #[serde(default)]
+    pub differed: u64,
     /// Hellos of gateways refused.
     #[serde(default)]
     pub refused: u64,
@@ -251,6 +261,16 @@ pub struct CcbRow {
     pub admitted: String,
     /// Since when it is here, in seconds.
     pub age_s: u64,
+    /// How often it has changed what it is charged since.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub changes: u32,
+    /// When last, in seconds before now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed_s: Option<u64>,
+}
+
+fn is_none(count: &u32) -> bool {
+    *count == 0
 }
 
 impl Row for CcbRow {
@@ -358,6 +378,8 @@ pub fn page(now: Time, authority: &Authority, which: Which, after: Option<Cursor
         kbits: ccb.charge.kbits,
         admitted: ccb.admission.name().into(),
         age_s: now.since(ccb.since).as_secs(),
+        changes: ccb.changes,
+        changed_s: (ccb.changes > 0).then(|| now.since(ccb.changed).as_secs()),
     };
     let (ledger, after) = (authority.ledger(), after.map(|Cursor(key)| key));
     let calls: Vec<(&Key, &Ccb)> = match which {
@@ -395,20 +417,27 @@ pub fn list(
     }
 }
 
+/// Counts by who let calls in; those that are none are left out.
+pub fn counts_by(counts: &[u64; Admission::ALL.len()]) -> BTreeMap<String, u64> {
+    let named = Admission::ALL.into_iter().zip(counts).filter(|(_, count)| **count > 0);
+    named.map(|(admission, count)| (admission.name().to_owned(), *count)).collect()
+}
+
 /// The scopes of an authority: use and limits.
 pub fn scopes(authority: &Authority) -> Vec<ScopeRow> {
     let tree = authority.tree();
     let row = |(id, scope): (ScopeId, &crate::proto::cac::Scope)| {
         let (limits, tally) = (authority.limits(id), authority.tally(id));
-        let causes = Cause::ALL.into_iter().map(|cause| (cause.text().to_owned(), tally.denied[cause as usize]));
         ScopeRow {
             name: scope.name.clone(),
             kind: scope.kind.name().into(),
             pool: scope.parent.and_then(|parent| tree.get(parent)).map(|pool| pool.name.clone()),
-            refused: causes.filter(|(_, count)| *count > 0).collect(),
+            attempts: tally.attempts,
+            granted: tally.granted,
+            told: counts_by(&tally.told),
             peak: Some(tally.peak),
             over: Some(tally.over),
-            ..ScopeRow::of(&authority.ledger().used(id), &limits)
+            ..ScopeRow::of(&authority.ledger().used(id), &limits).refused(&tally.denied)
         }
     };
     tree.iter().map(row).collect()

@@ -6,7 +6,7 @@ use super::names::{self, endpoint_name};
 use super::protocol::{Failure, FailureKind};
 use super::view::{List, Row};
 use crate::host::cluster::view::{self as cluster, CcbRow, Cursor, LinkView, Page, Which};
-use crate::proto::cac::{Amount, Amounts, Cause, Limits, ScId, ScopeId, UNLIMITED};
+use crate::proto::cac::{Amount, Amounts, Cause, Class, Denied, Limits, ScId, ScopeId, UNLIMITED};
 use crate::proto::core::{AdmissionView, Answer, Ask, DenialView};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -24,6 +24,17 @@ pub struct Admission {
     /// In a cluster: the link to the central node. The uses above are this gateway's, the limits those of all.
     #[serde(default)]
     pub link: Option<Box<LinkView>>,
+}
+
+/// Calls of one class refused for one reason.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct RefusedRow {
+    /// What lacked.
+    pub why: String,
+    /// `normal`, `priority` or `emergency`.
+    pub class: String,
+    /// How many.
+    pub count: u64,
 }
 
 /// One scope: what is in use of it.
@@ -55,8 +66,20 @@ pub struct ScopeRow {
     pub priority: u32,
     /// Emergency calls among them.
     pub emergency: u32,
+    /// New calls that asked for room here since the start, and those that got it; at the central node of a cluster by being asked for.
+    #[serde(default)]
+    pub attempts: u64,
+    /// See `attempts`.
+    #[serde(default)]
+    pub granted: u64,
+    /// At the central node of a cluster: calls told of, by who let them in.
+    #[serde(default)]
+    pub told: BTreeMap<String, u64>,
     /// Calls refused here since the start, by why.
     pub refused: BTreeMap<String, u64>,
+    /// The same by class.
+    #[serde(default)]
+    pub refused_by: Vec<RefusedRow>,
     /// So much is in use that cores ask for each call.
     pub scarce: bool,
     /// At the central node of a cluster: the most calls there were at a time.
@@ -85,6 +108,20 @@ impl ScopeRow {
             emergency: calls.saturating_sub(normal + priority),
             ..ScopeRow::default()
         }
+    }
+
+    /// The same with what was refused.
+    pub fn refused(mut self, denied: &Denied) -> ScopeRow {
+        for cause in Cause::ALL {
+            for class in Class::ALL {
+                let (why, count) = (cause.text().to_owned(), denied.of(cause, class));
+                if count > 0 {
+                    *self.refused.entry(why.clone()).or_default() += count;
+                    self.refused_by.push(RefusedRow { why, class: class.name().into(), count });
+                }
+            }
+        }
+        self
     }
 }
 
@@ -204,11 +241,12 @@ fn scope_row(views: &[AdmissionView], place: usize, limits: &Limits) -> ScopeRow
     let sum = |of: fn(&AdmissionView) -> &Vec<Amounts>| {
         views.iter().filter_map(|view| of(view).get(place)).fold(Amounts::ZERO, |sum, amounts| sum.plus(amounts))
     };
-    let refused = |cause: Cause| views.iter().filter_map(|view| view.denied.get(place)).map(|denied| denied[cause as usize]).sum::<u64>();
-    let causes = Cause::ALL.into_iter().map(|cause| (cause.text().to_owned(), refused(cause))).filter(|(_, count)| *count > 0);
-    ScopeRow {
-        refused: causes.collect(),
+    let denied = views.iter().filter_map(|view| view.denied.get(place)).fold(Denied::default(), Denied::plus);
+    let granted = views.iter().filter_map(|view| view.begun.get(place)).sum();
+    let row = ScopeRow {
         scarce: views.iter().any(|view| view.given.get(place).is_some_and(|(_, scarce)| *scarce)),
         ..ScopeRow::of(&sum(|view| &view.used), limits)
-    }
+    };
+    let row = row.refused(&denied);
+    ScopeRow { granted, attempts: granted + row.refused.values().sum::<u64>(), ..row }
 }

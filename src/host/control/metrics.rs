@@ -10,6 +10,7 @@ use super::guests::{self, Service};
 use super::names::facility_name;
 use super::protocol::is_retried;
 use crate::host::clock::Clock;
+use crate::host::cluster;
 use crate::host::inside::{Part, Times};
 use crate::host::transport::explain_bind;
 use crate::proto::base::counters::RESPONSE_CODES;
@@ -206,7 +207,7 @@ impl Collector for Metrics {
         self.encode_loads(&mut encoder)?;
         self.encode_conditions(&mut encoder)?;
         self.encode_performance(&mut encoder)?;
-        self.encode_cluster(&mut encoder)?;
+        self.encode_admission(&mut encoder)?;
         self.encode_gateway(&mut encoder)
     }
 }
@@ -305,14 +306,17 @@ impl Metrics {
         family(encoder, "alarm", "1 for each alarm there is", values)
     }
 
-    /// In a cluster: the link to the central node (R44).
-    fn encode_cluster(&self, encoder: &mut DescriptorEncoder) -> fmt::Result {
-        let Some(view) = self.0.cluster.as_ref().and_then(|cluster| cluster.view()) else { return Ok(()) };
+    /// Scopes, and in a cluster the link to the central node (R44); nothing while that does not answer.
+    fn encode_admission(&self, encoder: &mut DescriptorEncoder) -> fmt::Result {
+        let Ok(admission) = self.0.admission(None, None, &mut Vec::new()) else { return Ok(()) };
+        cluster::metrics::scopes(encoder, &admission.scopes.rows)?;
+        let Some(view) = admission.link else { return Ok(()) };
         let counters = [
             ("cluster_granted", "Calls the central node admitted", view.granted),
             ("cluster_denied", "Calls the central node refused", view.denied),
             ("cluster_leased", "Calls admitted with quotas that the central node gave", view.leased),
             ("cluster_local", "Calls admitted without the central node", view.local),
+            ("cluster_mended", "Parts of the calls in which both ends were found to differ", view.mended),
             ("cluster_refused", "Calls refused without the central node", view.refused),
             ("cluster_overdue", "Requests the central node did not answer in time", view.overdue),
             ("cluster_busy", "Calls decided here because the central node has too much to do", view.busy),
@@ -325,6 +329,8 @@ impl Metrics {
         for (name, help, value) in counters {
             ConstCounter::new(value).encode(encoder.encode_descriptor(name, help, None, MetricType::Counter)?)?;
         }
+        let local = view.local_by.iter().map(|(by, count)| ([("by", by.clone())], ConstCounter::new(*count)));
+        family(encoder, "cluster_local_by", "Calls admitted without the central node, by why", local)?;
         let gauges = [
             ("cluster_in_sync", "1 while the central node knows all calls of this gateway", u64::from(view.state == "in-sync")),
             ("cluster_calls", "Call legs of this gateway that count", view.calls as u64),

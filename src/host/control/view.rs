@@ -3,7 +3,7 @@
 use crate::host::cluster::view::{CcbRow, ClusterView, Page};
 use serde::{Deserialize, Serialize};
 
-pub use super::admission::{Admission, DenialRow, ScopeRow};
+pub use super::admission::{Admission, DenialRow, RefusedRow, ScopeRow};
 pub use super::gateways::GatewayRow;
 use super::protocol::Failure;
 pub use super::span_view::{CircuitRow, DriverRow, PerformanceRow, SpanPage};

@@ -6,7 +6,7 @@
 
 use super::charge::{Charge, Class, Key, ScId};
 use super::ledger::{Admission, Ccb, Ledger};
-use super::limits::{self, Amount, Amounts, Bucket, Cause, Denial, Limits};
+use super::limits::{self, Amount, Amounts, Bucket, Cause, Denial, Denied, Limits};
 use super::scope::{ScopeId, Tree};
 use super::threshold::{Crossing, Threshold};
 use crate::proto::base::Time;
@@ -35,8 +35,10 @@ pub struct Tally {
     pub attempts: u64,
     /// Those admitted.
     pub granted: u64,
-    /// Those this scope refused, by [`Cause`].
-    pub denied: [u64; Cause::ALL.len()],
+    /// Those this scope refused, by [`Cause`] and [`Class`].
+    pub denied: Denied,
+    /// Calls told of that are up and were not here, by who let them in.
+    pub told: [u64; Admission::ALL.len()],
     /// The most calls there were at a time.
     pub peak: u32,
     /// The most calls there were above the limit: emergencies, head room, calls admitted without the authority, a limit that was lowered.
@@ -182,14 +184,14 @@ impl Authority {
         }
         let full = Denial { scope: charge.scopes().next().unwrap_or(ScopeId::NONE), cause: Cause::Full, used: 0, limit: 0 };
         let result = if self.ledger.is_full() { Err(full) } else { self.check(now, key.sc, &charge, |scope| charge.asks_in(scope), true) };
-        let ccb = Ccb { charge, admission: Admission::Granted, since: now, stamp: session };
+        let ccb = Ccb::new(now, charge, Admission::Granted, session);
         match result {
             Ok(()) if self.ledger.put(key, ccb) => {
                 self.granted(now, &charge);
                 Verdict::Granted
             }
-            Ok(()) => self.deny(now, key, full),
-            Err(denial) => self.deny(now, key, denial),
+            Ok(()) => self.deny(now, key, full, charge.class),
+            Err(denial) => self.deny(now, key, denial, charge.class),
         }
     }
 
@@ -200,13 +202,13 @@ impl Authority {
         let more = |scope: ScopeId| charge.asks_in(scope).minus(&old.charge.asks_in(scope));
         match self.check(now, key.sc, &charge, more, false) {
             Ok(()) => {
-                self.ledger.put(key, Ccb { charge, stamp: old.stamp.max(session), ..old });
+                self.ledger.put(key, Ccb { stamp: old.stamp.max(session), ..old.charged(now, charge) });
                 self.watch_all(&charge);
                 self.watch_all(&old.charge);
                 Verdict::Granted
             }
             Err(denial) => {
-                self.count_denial(&denial);
+                self.count_denial(&denial, charge.class);
                 Verdict::Denied(denial)
             }
         }
@@ -216,9 +218,17 @@ impl Authority {
     /// there is no room in the table.
     pub fn fact(&mut self, now: Time, key: Key, charge: Charge, admission: Admission, session: u64) -> bool {
         self.denials.remove(&key);
-        let since = self.ledger.get(&key).map_or(now, |ccb| ccb.since);
-        let old = self.ledger.get(&key).map(|ccb| ccb.charge);
-        let done = self.ledger.put(key, Ccb { charge, admission, since, stamp: session });
+        let known = self.ledger.get(&key).copied();
+        let old = known.map(|ccb| ccb.charge);
+        let ccb = known.map_or(Ccb::new(now, charge, admission, session), |known| known.charged(now, charge));
+        let done = self.ledger.put(key, Ccb { admission, stamp: session, ..ccb });
+        if done && known.is_none() {
+            for scope in charge.scopes() {
+                if let Some(state) = self.states.get_mut(usize::from(scope.0)) {
+                    state.tally.told[admission as usize] += 1;
+                }
+            }
+        }
         self.note_peak(&charge);
         old.iter().chain([&charge]).for_each(|charge| self.watch_all(charge));
         done
@@ -315,8 +325,8 @@ impl Authority {
         }
     }
 
-    fn deny(&mut self, now: Time, key: Key, denial: Denial) -> Verdict {
-        self.count_denial(&denial);
+    fn deny(&mut self, now: Time, key: Key, denial: Denial, class: Class) -> Verdict {
+        self.count_denial(&denial, class);
         if self.denials.len() < DENIALS_MAX {
             self.denials.insert(key, denial);
             self.denied.push_back((now, key));
@@ -324,9 +334,9 @@ impl Authority {
         Verdict::Denied(denial)
     }
 
-    fn count_denial(&mut self, denial: &Denial) {
+    fn count_denial(&mut self, denial: &Denial, class: Class) {
         if let Some(state) = self.states.get_mut(usize::from(denial.scope.0)) {
-            state.tally.denied[denial.cause as usize] += 1;
+            state.tally.denied.count(denial.cause, class);
         }
     }
 

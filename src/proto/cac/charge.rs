@@ -36,6 +36,9 @@ pub enum Class {
 }
 
 impl Class {
+    /// All of them.
+    pub const ALL: [Class; 3] = [Class::Normal, Class::Priority, Class::Emergency];
+
     /// As operators write it.
     pub const fn name(self) -> &'static str {
         match self {

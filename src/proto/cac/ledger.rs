@@ -57,6 +57,23 @@ pub struct Ccb {
     pub since: Time,
     /// The latest session of its node that spoke of it: what `retainCcb` of the source text must mean (R29).
     pub stamp: u64,
+    /// How often it has changed what it is charged, and when last.
+    pub changes: u32,
+    /// See `changes`.
+    pub changed: Time,
+}
+
+impl Ccb {
+    /// A call that is here since now.
+    pub fn new(now: Time, charge: Charge, admission: Admission, stamp: u64) -> Ccb {
+        Ccb { charge, admission, since: now, stamp, changes: 0, changed: now }
+    }
+
+    /// The same with another charge.
+    pub fn charged(self, now: Time, charge: Charge) -> Ccb {
+        let changes = self.changes.saturating_add(1);
+        if charge == self.charge { self } else { Ccb { charge, changes, changed: now, ..self } }
+    }
 }
 
 /// Parts that a node's calls are compared in (R33).
@@ -288,7 +305,7 @@ mod tests {
     fn the_parts_of_a_node_are_its_calls() {
         let key = |sc, number| Key { sc: ScId(sc), guid: Guid { number, ..Guid::default() }, ..Key::default() };
         let charge = Charge::new(Direction::Inbound, Class::Normal, 80);
-        let ccb = Ccb { charge, admission: Admission::Granted, since: Time::ZERO, stamp: 0 };
+        let ccb = Ccb::new(Time::ZERO, charge, Admission::Granted, 0);
         let mut ledger = Ledger::new(1, 10_000);
         (0..3 * 700).for_each(|number| assert!(ledger.put(key(number as u32 % 3, number), ccb)));
         let of_node: Vec<Key> = ledger.of_node(ScId(1)).map(|(key, _)| *key).collect();

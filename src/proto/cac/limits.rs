@@ -346,6 +346,28 @@ impl Cause {
     }
 }
 
+/// Calls refused, by why and how much they mattered (R44).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Denied([[u64; Class::ALL.len()]; Cause::ALL.len()]);
+
+impl Denied {
+    /// One more.
+    pub fn count(&mut self, cause: Cause, class: Class) {
+        self.0[cause as usize][class as usize] += 1;
+    }
+
+    /// So many.
+    pub fn of(&self, cause: Cause, class: Class) -> u64 {
+        self.0[cause as usize][class as usize]
+    }
+
+    /// The sum.
+    pub fn plus(mut self, other: &Denied) -> Denied {
+        self.0.as_flattened_mut().iter_mut().zip(other.0.as_flattened()).for_each(|(mine, other)| *mine += other);
+        self
+    }
+}
+
 /// A refusal, as far as it explains itself (R46).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Denial {

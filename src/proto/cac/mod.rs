@@ -41,7 +41,7 @@ mod world;
 pub use authority::{Authority, Verdict};
 pub use charge::{Charge, Class, Direction, Guid, KBITS_MAX, Key, Leg, ScId};
 pub use ledger::{Admission, Ccb, Ledger};
-pub use limits::{Amount, Amounts, Cause, Denial, Limits, Rate, UNLIMITED};
+pub use limits::{Amount, Amounts, Cause, Denial, Denied, Limits, Rate, UNLIMITED};
 pub use policy::Policy;
 pub use prefix::Prefix;
 pub use scope::{Kind, Scope, ScopeError, ScopeId, Tree};

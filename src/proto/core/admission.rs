@@ -8,7 +8,7 @@ use super::outside::{Frames, Outside, Turn};
 use crate::proto::base::{CoreId, Counter, EndpointIndex, HexId, Time};
 use crate::proto::cac::asker::{Asker, Call, FromLink, ToLink};
 use crate::proto::cac::share::{Bank, Ticket, ToBank, ToHolder};
-use crate::proto::cac::{Amount, Amounts, Cause, Charge, Class, Denial, ScopeId};
+use crate::proto::cac::{Amount, Amounts, Cause, Charge, Class, Denial, Denied, ScopeId};
 use crate::proto::endpoint::ConnectionSlot;
 use crate::proto::h248;
 use crate::proto::mgcp::create::Half;
@@ -59,8 +59,10 @@ pub struct AdmissionView {
     pub used: Vec<Amounts>,
     /// Held, used or not, by scope.
     pub held: Vec<Amounts>,
-    /// Refused, by scope and [`Cause`].
-    pub denied: Vec<[u64; Cause::ALL.len()]>,
+    /// New calls that found their places, by scope.
+    pub begun: Vec<u64>,
+    /// Refused, by scope.
+    pub denied: Vec<Denied>,
     /// The last refusals, oldest first.
     pub denials: Vec<DenialView>,
     /// On the lead core: places given to all cores, and whether each call claims, by scope.
@@ -71,7 +73,7 @@ pub struct AdmissionView {
 pub(super) struct Admissions {
     /// On the lead core.
     bank: Option<Bank>,
-    denied: Vec<[u64; Cause::ALL.len()]>,
+    denied: Vec<Denied>,
     denials: VecDeque<DenialView>,
     tell_at: Time,
     /// The first half of the pair whose second one is being made here.
@@ -82,7 +84,7 @@ pub(super) struct Admissions {
 
 impl Admissions {
     pub fn new(bank: Option<Bank>, scopes: usize) -> Admissions {
-        let denied = vec![[0; Cause::ALL.len()]; scopes];
+        let denied = vec![Denied::default(); scopes];
         Admissions {
             bank,
             denied,
@@ -326,7 +328,7 @@ impl Core {
     /// Remembers a refusal for operators.
     fn note_denial(&mut self, view: DenialView) {
         if let Some(denied) = self.admissions.denied.get_mut(usize::from(view.denial.scope.0)) {
-            denied[view.denial.cause as usize] += 1;
+            denied.count(view.denial.cause, view.charge.class);
         }
         if self.admissions.denials.len() >= DENIALS_MAX {
             self.admissions.denials.pop_front();
@@ -373,6 +375,7 @@ impl Core {
         AdmissionView {
             used: scopes().map(|scope| desk.holder.used(scope)).collect(),
             held: scopes().map(|scope| desk.holder.held(scope)).collect(),
+            begun: scopes().map(|scope| desk.holder.begun(scope)).collect(),
             denied: self.admissions.denied.clone(),
             denials: self.admissions.denials.iter().copied().collect(),
             given: bank.map_or(Vec::new(), |bank| scopes().map(|scope| (bank.given(scope), bank.is_scarce(scope))).collect()),

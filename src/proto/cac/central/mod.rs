@@ -224,6 +224,8 @@ pub struct Counts {
     pub busy: u64,
     /// Calls told of that were admitted without this node.
     pub facts: u64,
+    /// Parts of calls that were found to differ from what their node has.
+    pub differed: u64,
     /// Hellos refused.
     pub refused: u64,
     /// Messages of an old session, or older than the last one, or from a connection without a session.

@@ -24,6 +24,7 @@ impl Central {
             let calls = self.authority.ledger().count_of(sc) as u32;
             self.note(Note::InSync(sc, calls, 0));
         }
+        self.counts.differed += differ.len() as u64;
         if proves || !differ.is_empty() {
             self.send(sc, ToNode::Differ(differ));
         }

@@ -177,6 +177,8 @@ pub struct Counts {
     pub leased: u64,
     /// Calls admitted here, without it.
     pub local: u64,
+    /// The same by why.
+    pub local_by: [u64; Admission::ALL.len()],
     /// Calls refused here, without it.
     pub refused: u64,
     /// Requests not answered in time.
@@ -189,6 +191,8 @@ pub struct Counts {
     pub stale: u64,
     /// Syncs begun.
     pub syncs: u64,
+    /// Parts in which both ends were found to differ.
+    pub mended: u64,
     /// The last sync that came to its end: calls told, and how long it took.
     pub synced: (u64, Duration),
 }

@@ -255,7 +255,7 @@ impl Node {
         // The places of quotas in it, which a request gives back that nobody listens to any more, are taken again.
         self.give_up_request(now, guid, leg);
         self.quota_took(guid, &charge, &Charge::EMPTY);
-        self.counts.local += 1;
+        self.count_alone(Admission::Deadline, 1);
         self.put(now, guid, leg, charge, Admission::Deadline);
         self.report(now, Report::Fact(Told { guid, leg, charge, admission: Admission::Deadline }));
     }
@@ -433,17 +433,22 @@ impl Node {
                 Decision::Refused(denial)
             }
             None => {
-                self.counts.local += 2;
+                self.count_alone(admission, 2);
                 Decision::Admitted(admission)
             }
         };
         self.actions.push_back(Action::Decided(guid, leg, decision));
     }
 
+    fn count_alone(&mut self, why: Admission, legs: u64) {
+        self.counts.local += legs;
+        self.counts.local_by[why as usize] += legs;
+    }
+
     fn decide_alone(&mut self, now: Time, guid: Guid, leg: Leg, charge: Charge, admission: Admission) {
         match self.alone(&charge, &Charge::EMPTY, admission == Admission::Disconnected) {
             Ok(()) => {
-                self.counts.local += 1;
+                self.count_alone(admission, 1);
                 self.put(now, guid, leg, charge, admission);
                 self.actions.push_back(Action::Decided(guid, leg, Decision::Admitted(admission)));
                 self.report(now, Report::Fact(Told { guid, leg, charge, admission }));

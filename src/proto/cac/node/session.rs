@@ -408,6 +408,7 @@ impl Node {
             room.checked_sub(count).map(|left| room = left).is_some()
         };
         let (fitting, all) = (buckets.iter().take_while(fits).count().max(1), buckets.len());
+        self.counts.mended += fitting as u64;
         self.note(Note::Mended(Side(side as u8), fitting as u32));
         buckets.iter().take(fitting).for_each(|&bucket| self.tell_bucket(side, bucket));
         let heartbeat = self.settings.heartbeat;

@@ -21,6 +21,8 @@ struct Held {
     held: Amounts,
     used: Amounts,
     scarce: bool,
+    /// New calls that found their places.
+    begun: u64,
     /// Use has changed since it was told.
     untold: bool,
 }
@@ -41,7 +43,7 @@ pub struct Holder {
 impl Holder {
     /// One of so many holders, at the start, under limits in the order of the tree.
     pub fn new(limits: &[Limits], holders: usize) -> Holder {
-        let held = |limits: &Limits| Held { held: initial(limits, holders), used: Amounts::ZERO, scarce: false, untold: false };
+        let held = |limits: &Limits| Held { held: initial(limits, holders), used: Amounts::ZERO, scarce: false, begun: 0, untold: false };
         Holder {
             scopes: limits.iter().map(held).collect(),
             limits: limits.to_vec(),
@@ -61,6 +63,11 @@ impl Holder {
     /// What is in use here.
     pub fn used(&self, scope: ScopeId) -> Amounts {
         self.scopes.get(usize::from(scope.0)).map(|scope| scope.used).unwrap_or_default()
+    }
+
+    /// New calls that found their places here, since the start.
+    pub fn begun(&self, scope: ScopeId) -> u64 {
+        self.scopes.get(usize::from(scope.0)).map_or(0, |scope| scope.begun)
     }
 
     /// What is held here, used or not.
@@ -83,6 +90,7 @@ impl Holder {
             let need = need(scope, charge, has);
             let Some(held) = self.scopes.get_mut(usize::from(scope.0)) else { continue };
             held.used = held.used.plus(&need);
+            held.begun += u64::from(has.is_empty());
             let lack = held.used.minus(&held.held);
             if !lack.is_zero() {
                 held.held = held.held.plus(&lack);

@@ -117,7 +117,12 @@ fn operators_see_and_order_the_cluster() {
         (metrics["tollgate_cac_granted_total"], metrics["tollgate_cac_denied_total"], metrics["tollgate_cac_active"]),
         (3.0, 1.0, 1.0)
     );
-    assert_eq!(metrics["tollgate_cac_scope_calls{scope=\"carrier\"}"], 3.0, "{metrics:?}");
+    let of_scope = |what: &str, more: &str| metrics[&*format!("tollgate_cac_scope_{what}{{scope=\"carrier\"{more}}}")];
+    assert_eq!([of_scope("calls", ""), of_scope("attempts_total", ""), of_scope("granted_total", "")], [3.0, 4.0, 3.0], "{metrics:?}");
+    assert_eq!(of_scope("refused_total", ",why=\"call limit reached\",class=\"normal\""), 1.0, "{metrics:?}");
+    // Of a node, and of a call what happened to it.
+    assert_eq!(central.process.show(&["cac", "1"])["cluster"]["nodes"].as_array().map(Vec::len), Some(1));
+    assert!(central.process.refused(&["show", "cac", "7"]).contains("no node 7"));
     let text = node.gateway.order(&["show", "cac"]);
     assert!(text.contains("node 1 of a cluster, in-sync") && text.contains("\ndecisions within "), "{text}");
     assert!(central.process.refused(&["show", "spans"]).contains("central node"));
@@ -191,6 +196,12 @@ fn calls_change_come_in_pairs_and_pass_in_emergencies() {
     assert_eq!(modify(&mut node, "ds/ds3-1/ds1-1/1", &first), Some(200));
     assert_eq!(modify(&mut node, "ds/ds3-1/ds1-1/2", &second), Some(403));
     assert_eq!(places(&node), ["north", "north near"]);
+    for process in [&central.process, &node.gateway] {
+        let changed = |row: &Value| (row["changes"].as_u64().unwrap_or(0), row["changed_s"].is_u64());
+        let mut changes: Vec<_> = process.rows(&["ccbs"]).iter().map(changed).collect();
+        changes.sort_unstable();
+        assert_eq!(changes, [(0, false), (1, true)]);
+    }
     assert_same_calls(&central, &[&node]);
     // Gone at one, it has its place at the other.
     assert_eq!(node.agent.ask("DLCX", "ds/ds3-1/ds1-1/1", &["C: A1", &format!("I: {first}")]).code, Some(250));
