@@ -25,6 +25,9 @@ impl Coordinator {
         let counts = entry.is_some_and(|entry| entry.status == Status::Confirmed || entry.is_about_leaving());
         if counts && !self.want_of(endpoint).is_out() && self.cut_off.get(endpoint.0 as usize) == Some(&Time::NEVER) {
             self.set_cut_off(endpoint, since);
+            // No address of its agent answered.
+            let group = self.group.get(endpoint.0 as usize).copied().unwrap_or(0);
+            self.group_mut(group).silent = true;
             match self.out.back_mut() {
                 Some(Action::Disconnected { endpoints: run }) if run.first + run.count == endpoint.0 => run.count += 1,
                 _ => self.out.push_back(Action::Disconnected { endpoints: EndpointRange { first: endpoint.0, count: 1 } }),
@@ -59,7 +62,13 @@ impl Coordinator {
         }
         if activity == Activity::Command {
             let group = self.group.get(endpoint.0 as usize).copied().unwrap_or(0);
-            self.group_mut(group).silent = false;
+            if std::mem::take(&mut self.group_mut(group).silent) {
+                self.found_again(now, group);
+            }
+            // It is being named anew.
+            if self.ledger.slot_of(endpoint).is_some_and(|slot| self.together.contains(&slot)) {
+                return;
+            }
         }
         if self.dirty.contains(endpoint) {
             // What is about to wait for the first time need not.
@@ -94,6 +103,34 @@ impl Coordinator {
             }
             _ => {}
         }
+    }
+
+    /// An agent that did not answer commands again: what it was to be told of endpoints that lost it is named anew, together with what was held
+    /// back meanwhile, also what is under way to it unless that was sent a moment ago. Otherwise the one endpoint whose announcement was
+    /// tried while it was silent would divide the name of all (G-DIS-03, G-DIS-12).
+    fn found_again(&mut self, now: Time, group: u16) {
+        if self.sweep != Sweep::Idle {
+            return;
+        }
+        let lost = |entry: &Announcement| entry.group == group && entry.pace == Pace::Disconnected;
+        let replaced = |entry: &Announcement| entry.is_outstanding() && entry.sent + REPLACE_AFTER <= now;
+        let slots = self.ledger.slots().filter(|(_, entry)| lost(entry));
+        let under_way: Vec<(u32, Announcement)> =
+            slots.filter(|(_, entry)| replaced(entry)).map(|(slot, entry)| (slot, *entry)).collect();
+        let waiting: Vec<u32> = self.ledger.waiting().filter(|(_, entry)| lost(entry)).map(|(slot, _)| slot).collect();
+        // One name, and nothing that it could be joined to.
+        if under_way.len() + waiting.len() < 2 && !self.held_back {
+            return;
+        }
+        for (slot, entry) in under_way {
+            self.release(group);
+            self.ledger.set_status(slot, Status::Stopped);
+            self.out.push_back(Action::Cancel { handle: Handle { slot, sending: entry.sending } });
+            self.together.push(slot);
+        }
+        self.takings = self.takings.wrapping_add(1);
+        self.together.extend(waiting);
+        self.sweep = Sweep::Retract;
     }
 
     /// A command for an endpoint that serves and whose announcement is held back: the agent must have that before the response, so

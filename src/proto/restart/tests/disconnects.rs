@@ -130,3 +130,45 @@ fn an_announcement_under_way_follows_its_endpoints_to_another_entity() {
     bench.handle(Event::Outcome { handle, outcome: OK });
     assert!(matches!(bench.coordinator.announcements().next().unwrap().state, AnnouncementState::Confirmed));
 }
+
+#[test]
+fn an_agent_that_commands_soon_after_it_was_lost_hears_of_the_t3_once() {
+    // G-DIS-03, G-DIS-12: whatever is under way or waits for a longer time when its command comes.
+    for seed in 0..40 {
+        let mut bench = Bench::up(T3_1);
+        let (mut rng, mut order): (Rng, Vec<u32>) = (Rng::new(seed), (0..672).collect());
+        order.sort_by_cached_key(|_| rng.next());
+        let mut given_up: Vec<(Time, Handle)> = Vec::new();
+        let mut silent = |bench: &mut Bench, ms: u64| {
+            bench.run(ms);
+            let open: Vec<Handle> = std::mem::take(&mut bench.open);
+            given_up.extend(open.into_iter().map(|handle| (bench.now + Duration::from_secs(20), handle)));
+            let (over, left) = given_up.iter().copied().partition(|(at, _)| *at <= bench.now);
+            given_up = left;
+            for (_, handle) in over {
+                bench.handle(Event::Outcome { handle, outcome: Outcome::Unanswered });
+            }
+        };
+        for endpoint in order {
+            bench.handle(Event::Disconnected { endpoints: EndpointRange { first: endpoint, count: 1 } });
+            silent(&mut bench, 60);
+        }
+        for _ in 0..rng.below(30) {
+            silent(&mut bench, 1000);
+        }
+        // It is back, and what is under way still reaches it.
+        bench.log.clear();
+        bench.command("ds/ds3-1/ds1-1/1");
+        let mut said = bench.said();
+        for (_, handle) in given_up {
+            bench.handle(Event::Outcome { handle, outcome: OK });
+        }
+        while !bench.open.is_empty() || bench.coordinator.deadline() < Time::NEVER {
+            bench.answer_all(OK);
+            bench.run(60_000);
+            said.extend(bench.said());
+        }
+        said.retain(|said| said != "cancel");
+        assert_eq!(said.len(), 1, "seed {seed}: {said:?}");
+    }
+}
