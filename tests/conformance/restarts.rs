@@ -498,3 +498,22 @@ fn a_silent_agent_is_told_restart_when_something_happens_on_a_line() {
         assert!(again.len() == 1 && again[0].get("RM") == Some("restart") && again[0].id != first, "{layout:?}: {again:?}");
     }
 }
+
+/// G-RST-01, G-NET-09: an agent whose name has no address yet cannot be told; when it has one it is told at once, however long the wait has
+/// become meanwhile.
+#[test]
+fn an_agent_whose_name_is_found_late_is_told_at_once() {
+    for layout in LAYOUTS {
+        let mut addresses = Vec::new();
+        let mut w = World::new(Setup { told: false, ..setup(layout, 1) }, |_, settings| {
+            settings.timers.max_waiting_delay = Some(S / 10);
+            addresses = std::mem::take(&mut settings.agents[0].notify);
+        });
+        w.run_for(300 * S);
+        assert!(restarts(&w).is_empty(), "{layout:?}: there is nobody to tell");
+        let now = w.now;
+        w.reload(|settings| (settings.agents[0].notify, settings.agents[0].resolved) = (addresses, Some(now)));
+        w.run_for(S / 2);
+        assert_eq!(restarts(&w).iter().map(name).collect::<Vec<_>>(), ["*@tgw.example.net"], "{layout:?}");
+    }
+}

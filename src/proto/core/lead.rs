@@ -96,9 +96,15 @@ impl Lead {
         lead
     }
 
-    pub fn set_settings(&mut self, plan: &Plan, settings: &Settings, now: Time) {
+    pub fn set_settings(&mut self, plan: &Plan, before: &Settings, settings: &Settings, now: Time) {
         self.coordinator.set_settings(coordinator_settings(plan, settings));
         self.tell_forms(settings, now);
+        let has_address = |settings: &Settings, agent| settings.agent(agent).is_some_and(|agent| !agent.notify.is_empty());
+        for (group, agent) in self.groups.agents() {
+            if has_address(settings, agent) && !has_address(before, agent) {
+                self.coordinator.handle(now, Event::Found { group });
+            }
+        }
     }
 
     pub fn deadline(&self) -> Time {

@@ -254,7 +254,7 @@ impl Core {
         self.finals.set_timers(timers);
         self.detector.set_levels(settings.overload);
         if let Some(lead) = &mut self.lead {
-            lead.set_settings(&self.plan, &settings, now);
+            lead.set_settings(&self.plan, &self.settings, &settings, now);
         }
         if let Some(desk) = &mut self.calls.desk {
             desk.holder.set_limits(&settings.admission);

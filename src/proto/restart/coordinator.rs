@@ -242,6 +242,7 @@ impl Coordinator {
             Event::Trigger { endpoint, activity } => {
                 self.jobs.push_back(Job::over(What::Trigger(endpoint, activity), Default::default()));
             }
+            Event::Found { group } => self.jobs.push_back(Job::over(What::Found(group), Default::default())),
             Event::Outcome { handle, outcome } => {
                 self.jobs.push_back(Job::over(What::Outcome(handle, outcome), Default::default()));
             }

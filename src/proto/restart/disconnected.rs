@@ -105,6 +105,13 @@ impl Coordinator {
         }
     }
 
+    /// The agent of a group has an address and had none, so that it could not hear anything of what waits to be said again.
+    pub(super) fn found(&mut self, now: Time, group: u16) {
+        let lost = |entry: &Announcement| entry.group == group && entry.pace == Pace::Disconnected;
+        let waiting: Vec<u32> = self.ledger.waiting().filter(|(_, entry)| lost(entry)).map(|(slot, _)| slot).collect();
+        waiting.into_iter().for_each(|slot| self.ledger.set_status(slot, Status::Waiting(now)));
+    }
+
     /// An agent that did not answer commands again: what it was to be told of endpoints that lost it is named anew, together with what was held
     /// back meanwhile, also what is under way to it unless that was sent a moment ago. Otherwise the one endpoint whose announcement was
     /// tried while it was silent would divide the name of all (G-DIS-03, G-DIS-12).

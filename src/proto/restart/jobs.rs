@@ -42,6 +42,8 @@ pub(super) enum What {
     },
     /// An outcome; without endpoints.
     Outcome(Handle, Outcome),
+    /// The agent of a group has an address now; without endpoints.
+    Found(u16),
     /// Something happened there; without endpoints.
     Trigger(EndpointIndex, Activity),
 }
@@ -98,6 +100,10 @@ impl Coordinator {
             self.conclude(now, handle, outcome);
             return 1;
         }
+        if let What::Found(group) = job.what {
+            self.found(now, group);
+            return 1;
+        }
         if let What::Trigger(endpoint, activity) = job.what {
             self.trigger(now, endpoint, activity);
             return 1;
@@ -139,7 +145,7 @@ impl Coordinator {
 
     fn change(&mut self, now: Time, what: &What, endpoint: EndpointIndex) {
         match *what {
-            What::Look | What::Outcome(..) | What::Trigger(..) => {}
+            What::Look | What::Outcome(..) | What::Found(_) | What::Trigger(..) => {}
             What::Block(admin) => {
                 let idle = self.want_of(endpoint).is_out() && self.ends_when_idle(admin);
                 match self.admin_of(endpoint) {

@@ -179,6 +179,11 @@ pub enum Event {
         /// What.
         outcome: Outcome,
     },
+    /// The agent of a group has an address, and had none: what was to be said to it need not wait any longer.
+    Found {
+        /// Which.
+        group: u16,
+    },
     /// Commands of these endpoints could not be delivered to their notified entity (G-DIS-01).
     Disconnected {
         /// Which.

@@ -396,7 +396,8 @@ impl Outgoing {
         }
         let elapsed = now.since(first_sent);
         if elapsed > timers.t_max {
-            let used_up = slot.phase == Phase::Waiting && !slot.untried() && slot.repeats >= timers.max2;
+            // A core that was late leaves out copies that were all due before T-MAX: the agent has been silent for as long as it takes.
+            let used_up = slot.phase == Phase::Waiting && !slot.untried() && slot.repeats >= timers.max2 || slot.is_spread(&timers);
             if used_up || elapsed >= timers.give_up() {
                 return Step::Unanswered;
             }

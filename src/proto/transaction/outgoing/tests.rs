@@ -180,6 +180,17 @@ fn an_agent_behind_a_lossy_network_is_repeated_to_more_often_before_its_next_add
 }
 
 #[test]
+fn a_core_that_is_late_at_t_max_gives_up_what_is_said_once_all_the_same() {
+    // G-RTX-05, G-RTX-06: without the last copy too, and not only after 2 * T-HIST.
+    let mut machine = machine(steady());
+    machine.send_with(Time::ZERO, CA, &addresses(1), 0, UNTIL_T_MAX, write).unwrap();
+    assert_eq!(run(&mut machine, Time::ZERO, Time::ZERO + 19 * S).len(), 7);
+    let late = Time::ZERO + 20 * S + 100 * MS;
+    let log = run(&mut machine, late, late);
+    assert_eq!(log, [Out::Unanswered { at: 20 * S + 100 * MS, user: 0 }]);
+}
+
+#[test]
 fn five_dead_addresses_never_outlast_t_max() {
     // G-RTX-05, G-RTX-06: the clock runs on across addresses; T-MAX ends the copies, 2 * T-HIST the command.
     for seed in 0..50 {
