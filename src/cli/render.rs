@@ -411,11 +411,12 @@ fn transactions(view: &Transactions) -> String {
             row.oldest_ms.map(|ms| format!("{ms} ms")).unwrap_or_default(),
         ]);
     }
-    let mut own = Table::new(&["CORE", "ID", "AGENT", "TO", "COPIES", "AGE", "PROVISIONAL"]);
+    let mut own = Table::new(&["CORE", "ID", "COMMAND", "AGENT", "TO", "COPIES", "AGE", "PROVISIONAL"]);
     for row in &view.own.rows {
         own.row([
             row.core.to_string(),
             row.id.to_string(),
+            row.command.clone(),
             row.agent.clone(),
             row.to.clone(),
             row.copies.to_string(),

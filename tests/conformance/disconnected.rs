@@ -99,13 +99,16 @@ fn who_leaves_a_notify_or_a_delete_unanswered_is_silent() {
             }
             w.run_for(10 * S);
             assert_eq!((silent(w), w.counter(Counter::OwnLost)), (Vec::new(), 0));
+            // Operators see which command it is.
+            let verb = if deletes { "DLCX" } else { "NTFY" };
+            let Answer::Transactions(view) = w.ask_core(w.plan.owner(endpoint), Ask::Transactions) else { panic!("transactions") };
+            assert_eq!(view.own.iter().map(|own| &*own.text).collect::<Vec<_>>(), [format!("{verb} ds/ds1-3/1")]);
             while w.counter(Counter::OwnLost) == 0 {
                 w.run_for(10 * MS);
                 assert!(w.now.0 < 120_000_000_000, "nothing was lost");
             }
             // What is to be said of endpoints is gathered this long.
             w.run_for(250 * MS);
-            let verb = if deletes { "DLCX" } else { "NTFY" };
             assert!(own_commands(w, "RSIP").is_empty() && own_commands(w, verb).len() == 8);
             let list = silent(w);
             assert!(list.len() == 1 && w.now.since(list[0].2) <= 270 * MS, "{list:?}");

@@ -125,7 +125,7 @@ impl Gateway {
     pub(super) fn conditions_of(&self, view: &FacilitiesView) -> Vec<Condition> {
         let mut list: Vec<_> = view.alarms.iter().map(|alarm| self.failure(alarm)).collect();
         for &(agent, port, since) in &view.unanswering {
-            let what = "does not answer what the gateway sends; it is tried again ever more slowly";
+            let what = "leaves what the gateway sends unanswered until it is given up, for some endpoints (show endpoints --state disconnected) or all; it is tried again ever more slowly";
             list.push(
                 Condition::new(self.agent_name(agent, port), "agent-silent", Severity::Major, what).over("answers again").since(since),
             );

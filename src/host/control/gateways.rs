@@ -106,6 +106,7 @@ impl Gateway {
             list.extend(view.own.iter().map(|own| OwnRow {
                 core: gateway.core.0,
                 id: own.id,
+                command: String::new(),
                 agent: gateway.name.clone(),
                 to: own.to.to_string(),
                 copies: own.copies,

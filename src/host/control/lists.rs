@@ -11,7 +11,9 @@ use crate::config::{self, Sources};
 use crate::host::inside::{Inside, Part};
 use crate::proto::base::counters::RESPONSE_CODES;
 use crate::proto::base::{CoreId, Counter, EndpointIndex};
-use crate::proto::core::{Answer, Ask, ConnectionView, EndpointView, FacilitiesView, PeerView, SpanView, StateFilter, Tally, Work};
+use crate::proto::core::{
+    Answer, Ask, ConnectionView, EndpointView, FacilitiesView, OwnCommand, PeerView, SpanView, StateFilter, Tally, Work,
+};
 use crate::proto::endpoint::{Announcement, Law, Remote};
 use crate::proto::mgcp::event::{EventsView, State};
 use crate::proto::plan::AgentSettings;
@@ -294,9 +296,10 @@ impl Gateway {
                 bytes_limit: stats.bytes_limit,
                 oldest_ms: stats.oldest.map(|oldest| now.since(oldest).as_millis() as u64),
             });
-            own.extend(view.own.iter().map(|own| OwnRow {
+            own.extend(view.own.iter().map(|OwnCommand { outstanding: own, text }| OwnRow {
                 core: core.0,
                 id: own.id,
+                command: text.clone(),
                 agent: config.agents.get(usize::from(own.agent.0)).map_or(String::new(), |agent| agent.name.clone()),
                 to: own.to.to_string(),
                 copies: own.copies,

@@ -603,6 +603,8 @@ pub struct OwnRow {
     pub core: u8,
     /// Its transaction identifier.
     pub id: u32,
+    /// Its verb and what it is about, such as `NTFY ds/ds1-1/5`; empty for a request to an H.248 controller.
+    pub command: String,
     /// The agent.
     pub agent: String,
     /// The address it is tried at.

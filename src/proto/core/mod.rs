@@ -55,7 +55,9 @@ pub use in_hand::SHARERS;
 pub use lead::Administration;
 pub use lead_view::{FacilitiesView, HeldView, LockoutView, LossView, ShutdownView};
 pub use missed::Missed;
-pub use operator::{Answer, Ask, ConnectionView, CoreView, EndpointView, PeerView, Request, SpanView, StateFilter, TransactionsView};
+pub use operator::{
+    Answer, Ask, ConnectionView, CoreView, EndpointView, OwnCommand, PeerView, Request, SpanView, StateFilter, TransactionsView,
+};
 pub use outside::{Frames, Handled, Origin, Outside, Turn, Work};
 pub use performance::PerformanceView;
 pub use tally::Tally;

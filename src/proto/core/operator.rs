@@ -195,9 +195,29 @@ pub struct TransactionsView {
     /// Commands that wait for something.
     pub waiting: usize,
     /// Commands of ours that are not answered.
-    pub own: Vec<Outstanding>,
+    pub own: Vec<OwnCommand>,
     /// What is known of each agent, in the order of the settings.
     pub peers: Vec<PeerView>,
+}
+
+/// A command of ours that is not answered.
+#[derive(Clone, Debug)]
+pub struct OwnCommand {
+    /// How it stands.
+    pub outstanding: Outstanding,
+    /// Its verb and the local name it is about.
+    pub text: String,
+}
+
+impl OwnCommand {
+    fn new(outstanding: Outstanding, body: &[u8]) -> OwnCommand {
+        let line = body.split(|byte| *byte == b'\r' || *byte == b'\n').next().unwrap_or_default();
+        let line = String::from_utf8_lossy(line);
+        let mut words = line.split(' ');
+        let (verb, name) = (words.next().unwrap_or_default(), words.nth(1).unwrap_or_default());
+        let local = name.split('@').next().unwrap_or_default();
+        OwnCommand { outstanding, text: format!("{verb} {local}") }
+    }
 }
 
 /// What a core knows of an agent from the commands it sent there.
@@ -289,7 +309,8 @@ impl Core {
                 done
             }
             Ask::Transactions => {
-                let own = self.outgoing.iter().collect();
+                let body = |own: &Outstanding| self.outgoing.body(own.id).unwrap_or_default();
+                let own = self.outgoing.iter().map(|own| OwnCommand::new(own, body(&own))).collect();
                 let peer = |place: usize| {
                     let agent = AgentId(place as u8);
                     let trip = self.outgoing.round_trip(agent);

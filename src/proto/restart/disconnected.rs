@@ -122,8 +122,7 @@ impl Coordinator {
         let lost = |entry: &Announcement| entry.group == group && entry.pace == Pace::Disconnected;
         let replaced = |entry: &Announcement| entry.is_outstanding() && entry.sent + REPLACE_AFTER <= now;
         let slots = self.ledger.slots().filter(|(_, entry)| lost(entry));
-        let under_way: Vec<(u32, Announcement)> =
-            slots.filter(|(_, entry)| replaced(entry)).map(|(slot, entry)| (slot, *entry)).collect();
+        let under_way: Vec<(u32, Announcement)> = slots.filter(|(_, entry)| replaced(entry)).map(|(slot, entry)| (slot, *entry)).collect();
         let waiting: Vec<u32> = self.ledger.waiting().filter(|(_, entry)| lost(entry)).map(|(slot, _)| slot).collect();
         // One name, and nothing that it could be joined to.
         if under_way.len() + waiting.len() < 2 && !self.held_back {
