@@ -110,6 +110,14 @@ enum Verb {
         #[arg(long)]
         off: bool,
     },
+    /// Send AIS to the far end of a span, which takes the trunk out of use there; its endpoints are out of service meanwhile.
+    Ais {
+        /// Such as `ds/ds1-5` or `ds/ds3-1/ds1-5`.
+        name: String,
+        /// No more.
+        #[arg(long)]
+        off: bool,
+    },
     /// Take no new calls anywhere.
     Drain {
         /// Take them again.
@@ -146,7 +154,7 @@ enum SimVerb {
     Alarm {
         /// Such as `ds/ds3-1` or `ds/ds3-1/ds1-5`.
         facility: String,
-        /// los, lof, ais, rai, loopback, equipment, packet-loss or clear.
+        /// los, lof, ais, rai, loopback, equipment, packet-loss, ais-sent or clear.
         defect: String,
         /// Without the integration times.
         #[arg(long)]
@@ -321,6 +329,7 @@ fn order(verb: Verb) -> Request {
         Verb::Unblock { name } => Request::Unblock { name },
         Verb::Free { name } => Request::Free { name },
         Verb::Loop { name, off } => Request::Loop { name, on: !off },
+        Verb::Ais { name, off } => Request::Ais { name, on: !off },
         Verb::Drain { off } => Request::Drain { on: !off },
         Verb::Reload { dry_run } => Request::Reload { dry_run },
         Verb::Sim(SimVerb::Alarm { facility, defect, now }) => Request::Sim(Sim::Alarm { facility, defect, now }),
@@ -471,6 +480,8 @@ mod tests {
             ("tollgate free x", Request::Free { name: "x".into() }),
             ("tollgate loop x", Request::Loop { name: "x".into(), on: true }),
             ("tollgate loop x --off", Request::Loop { name: "x".into(), on: false }),
+            ("tollgate ais x", Request::Ais { name: "x".into(), on: true }),
+            ("tollgate ais x --off", Request::Ais { name: "x".into(), on: false }),
             ("tollgate drain", Request::Drain { on: true }),
             ("tollgate drain --off", Request::Drain { on: false }),
             ("tollgate reload --dry-run", Request::Reload { dry_run: true }),

@@ -141,7 +141,10 @@ impl Card for Mixed {
     fn operate(&mut self, now: Time, order: &CardOrder) -> Result<(), &'static str> {
         match order {
             CardOrder::Far(endpoint, _) | CardOrder::Event { endpoint, .. } => self.of_mut(*endpoint).operate(now, order),
-            CardOrder::Defect { facility, .. } | CardOrder::Clear { facility, .. } | CardOrder::Loop { facility, .. }
+            CardOrder::Defect { facility, .. }
+            | CardOrder::Clear { facility, .. }
+            | CardOrder::Loop { facility, .. }
+            | CardOrder::Ais { facility, .. }
                 if self.real.carrier(*facility).is_some() =>
             {
                 self.real.operate(now, order)

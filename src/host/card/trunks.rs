@@ -503,6 +503,14 @@ impl Card for Trunks {
                 }
                 Ok(())
             }
+            CardOrder::Ais { facility, on } => {
+                let group = self.groups.iter_mut().find(|group| group.facility() == *facility);
+                match &mut group.ok_or("it has no signal of its own: give the name of one of its spans")?.carrier {
+                    Carrier::Wire(digroup, _) => digroup.send_ais(*on),
+                    Carrier::Driver(_) => return Err("the driver has no order to send AIS"),
+                }
+                Ok(())
+            }
             CardOrder::Delay(_) | CardOrder::Refuse(_) | CardOrder::Loss(_) | CardOrder::Behave(_) => Ok(()),
             _ => Err("it is on a real card, and only the line can do that"),
         }

@@ -25,6 +25,7 @@ impl Gateway {
             Request::Unblock { name } => self.unblock(&name, names::select(plan, &name)?),
             Request::Free { name } => self.free(names::endpoint(plan, &name)?),
             Request::Loop { name, on } => self.set_loop(&name, on),
+            Request::Ais { name, on } => self.set_ais(&name, on),
             Request::Drain { on } => self.drain(on),
             Request::Sim(order) => self.simulate(order),
             Request::Cac(CacOrder::Release { guid }) => self.release(guid.as_deref()),
@@ -124,6 +125,18 @@ impl Gateway {
             format!("{name} is looped: its endpoints are out of service until `loop {name} --off`")
         } else {
             format!("{name} is looped no more")
+        })
+    }
+
+    fn set_ais(&self, facility: &str, on: bool) -> Result<String, Failure> {
+        let plan = &self.cores.plan;
+        let facility = names::facility(plan, facility)?;
+        self.order_facility(facility, CardOrder::Ais { facility, on })?;
+        let name = names::facility_name(&plan.topology, facility);
+        Ok(if on {
+            format!("{name} sends AIS: its endpoints are out of service until `ais {name} --off`")
+        } else {
+            format!("{name} sends AIS no more")
         })
     }
 

@@ -66,6 +66,13 @@ pub enum Request {
         /// Whether it begins.
         on: bool,
     },
+    /// AIS goes to the far end of a span, or does not any more.
+    Ais {
+        /// The facility.
+        name: String,
+        /// Whether it begins.
+        on: bool,
+    },
     /// No new calls anywhere, or take them again.
     Drain {
         /// Whether to refuse.
@@ -119,6 +126,7 @@ impl std::fmt::Display for Request {
             Request::Unblock { name } => write!(f, "unblock {name}"),
             Request::Free { name } => write!(f, "free {name}"),
             Request::Loop { name, on } => write!(f, "loop {name}{}", if *on { "" } else { " --off" }),
+            Request::Ais { name, on } => write!(f, "ais {name}{}", if *on { "" } else { " --off" }),
             Request::Drain { on: true } => f.write_str("drain"),
             Request::Drain { on: false } => f.write_str("drain --off"),
             Request::Sim(Sim::Alarm { facility, defect, now }) => {

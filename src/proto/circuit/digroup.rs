@@ -37,6 +37,8 @@ pub struct Digroup {
     /// While it is looped.
     mirror: Option<Mirror>,
     told_of_loop: bool,
+    /// Whether AIS is sent, and that was told.
+    ais: (bool, bool),
 }
 
 /// Channels that give back what comes: the octets at once, the bits as they came last.
@@ -79,6 +81,7 @@ impl Digroup {
             tell: now,
             mirror: None,
             told_of_loop: false,
+            ais: (false, false),
         })
     }
 
@@ -112,6 +115,12 @@ impl Digroup {
         self.mirror = on.then(|| Mirror(vec![0; self.slots.count()].into()));
     }
 
+    /// See [`Circuit::send_ais`].
+    pub fn send_ais(&mut self, on: bool) {
+        self.ais.0 = on;
+        self.circuit.send_ais(on);
+    }
+
     /// See [`Circuit::catch_up`].
     pub fn catch_up(&mut self, now: Time) -> bool {
         self.circuit.catch_up(now)
@@ -129,7 +138,7 @@ impl Digroup {
 
     /// Plays one period: what it has to say goes to `out`, packets of connections to `packets`; the packet to send is given.
     pub fn play(&mut self, out: &mut VecDeque<Indication>, packets: PacketsOut<'_>) -> &[u8] {
-        let Digroup { facility, circuit, slots, told, counted, tell, mirror, told_of_loop } = self;
+        let Digroup { facility, circuit, slots, told, counted, tell, mirror, told_of_loop, ais } = self;
         let now = circuit.due();
         if now >= *tell {
             // By its own clock, so each second has its two; what was left out is told once.
@@ -158,6 +167,7 @@ impl Digroup {
             (Defect::LossOfSignal, before.no_signal, &mut told.no_signal),
             (Defect::RemoteAlarm, before.rai, &mut told.rai),
             (Defect::Loopback, mirror.is_some(), told_of_loop),
+            (Defect::AisSent, ais.0, &mut ais.1),
         ] {
             if *was != is {
                 *was = is;

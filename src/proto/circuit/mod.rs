@@ -6,7 +6,7 @@
 //! the meaning of the octets belong to others: a [`Channels`] has them.
 //!
 //! What goes out in a fault: the channels go on as they are (idle where nothing is connected), R says that packets are lost here, and
-//! M = 10 (RDI) that the far end's trunk is bad, as a T1 terminal answers AIS by RAI. Where packets hold the framing of the trunk as well,
+//! M = 10 (RDI) that the far end's trunk is bad, as a T1 terminal answers AIS by RAI. L and no octets (AIS) when an operator wants that. Where packets hold the framing of the trunk as well,
 //! RAI is told in it, once nothing was heard for two seconds, and until a signal was there for one.
 
 mod bits;
@@ -88,6 +88,8 @@ pub struct Circuit {
     rai_after: u32,
     /// Periods without a signal.
     dark: Dark,
+    /// Whether AIS is sent.
+    sends_ais: bool,
     sequence: u16,
     /// Bits of the trunk that were sent.
     passed: u64,
@@ -166,6 +168,7 @@ impl Circuit {
             doubts: (0, 0),
             rai_after: count(RAI_AFTER),
             dark: Dark::new(count(RAI_AFTER), count(RAI_HOLD)),
+            sends_ais: false,
             sequence: settings.sequence,
             passed: 0,
             block: Block { bits: (layout.block_frames() * FRAME_BITS) as u64, ..Block::default() },
@@ -252,6 +255,11 @@ impl Circuit {
         }
     }
 
+    /// AIS goes to the far end from now on, or does not any more: L, and no octets of channels (CES-08, SAT-10).
+    pub fn send_ais(&mut self, on: bool) {
+        self.sends_ais = on;
+    }
+
     /// Whether so much was missed that it had better be left out, which is then done.
     pub fn catch_up(&mut self, now: Time) -> bool {
         let behind = now.since(self.due());
@@ -308,10 +316,11 @@ impl Circuit {
     fn send(&mut self, channels: &mut impl Channels) -> &[u8] {
         let goes = self.carrier.outgoing(channels);
         let Alarms { packet_loss, ais, .. } = self.alarms;
-        let header = Header { local_fault: false, remote_loss: packet_loss, remote_defect: ais, sequence: self.sequence };
+        let header = Header { local_fault: self.sends_ais, remote_loss: packet_loss, remote_defect: ais, sequence: self.sequence };
         // In eighths of a millisecond: the clock is that of 8 kHz (SAT-04).
         let timestamp = Some((self.passed / FRAME_BITS as u64) as u32);
-        let packet = Packet { header, timestamp, fragment: goes.fragment, data: goes.data, signalling: goes.signalling };
+        let (data, signalling) = if self.sends_ais { Default::default() } else { (goes.data, goes.signalling) };
+        let packet = Packet { header, timestamp, fragment: goes.fragment, data, signalling };
         let length = self.layout.write(&packet, &mut self.packet).unwrap_or(0);
         self.sequence = self.sequence.wrapping_add(1);
         self.passed = self.passed.wrapping_add(self.carrier.bits());

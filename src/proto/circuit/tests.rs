@@ -305,6 +305,35 @@ fn l_is_ais_and_is_answered_by_rdi() {
     assert!(!tell(&mut circuit, false, 20).remote_defect);
 }
 
+/// An operator's AIS is L without octets, which the far end takes for AIS and answers by RDI or RAI; then channels are where they were.
+#[test]
+fn ais_is_sent_without_octets_and_ends_without_a_trace() {
+    for structure in [
+        Structure::Frames { channels: 24, frames: 8 },
+        Structure::Signalled { channels: 24, multiframe: 24, frames: 8 },
+        Structure::Bits(192),
+        Structure::Groups(8),
+    ] {
+        let settings = settings(structure);
+        let framing = settings.layout.is_bits().then_some(Framing { format: Format::Esf, signalled: false });
+        let mut pair = Pair::with(&CircuitSettings { framing, ..settings }, 0.0, CLEAN);
+        pair.run(2_000);
+        pair.ends[1].circuit.send_ais(true);
+        assert_eq!(pair.ends[1].circuit.play(&mut Counting::new(24)).len(), 4 + 12, "{structure:?}");
+        pair.run(5_000);
+        let alarms = pair.ends.each_ref().map(|end| end.circuit.alarms());
+        assert_eq!((alarms[0].ais, alarms[0].packet_loss, alarms[1].rai, alarms[1].ais), (true, false, true, false), "{structure:?}");
+        pair.ends[1].circuit.send_ais(false);
+        pair.run(9_000);
+        assert!(pair.ends.iter().all(|end| end.circuit.alarms() == Alarms::default()), "{structure:?}");
+        // The period above was played apart, and is missing.
+        let broken = |pair: &Pair| pair.ends.each_ref().map(|end| end.channels.broken);
+        let before = broken(&pair);
+        pair.run(11_000);
+        assert_eq!(broken(&pair), before, "{structure:?}");
+    }
+}
+
 #[test]
 fn any_octets_do_no_harm_and_are_counted() {
     for seed in 0..20 {

@@ -102,7 +102,7 @@ impl Coordinator {
     pub fn alarms(&self) -> impl Iterator<Item = Alarm> + '_ {
         self.facilities.failed(&self.topology).map(|failed| {
             let severity = match (failed.facility, failed.failure) {
-                (_, Failure::Loopback) => Severity::Minor,
+                (_, Failure::Loopback | Failure::AisSent) => Severity::Minor,
                 _ if failed.covered => Severity::Minor,
                 (Facility::T3(_), _) => Severity::Critical,
                 (Facility::Span(_), _) => Severity::Major,

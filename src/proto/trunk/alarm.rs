@@ -33,11 +33,13 @@ pub enum Defect {
     Equipment,
     /// A pseudowire in the state of packet loss.
     PacketLoss,
+    /// AIS is sent towards the far end, because an operator wants it.
+    AisSent,
 }
 
 impl Defect {
     /// All of them.
-    pub const ALL: [Defect; 7] = [
+    pub const ALL: [Defect; 8] = [
         Defect::LossOfSignal,
         Defect::Ais,
         Defect::OutOfFrame,
@@ -45,6 +47,7 @@ impl Defect {
         Defect::Loopback,
         Defect::Equipment,
         Defect::PacketLoss,
+        Defect::AisSent,
     ];
 
     /// The word operators use.
@@ -57,6 +60,7 @@ impl Defect {
             Defect::Loopback => "loopback",
             Defect::Equipment => "equipment",
             Defect::PacketLoss => "packet-loss",
+            Defect::AisSent => "ais-sent",
         }
     }
 
@@ -88,6 +92,8 @@ pub enum Failure {
     PacketLoss,
     /// Looped at the near end.
     Loopback,
+    /// AIS is sent.
+    AisSent,
     /// RAI received.
     RemoteAlarm,
 }
@@ -98,14 +104,14 @@ impl Failure {
         match self {
             Failure::Equipment => 900,
             Failure::PacketLoss => 902,
-            Failure::Loopback => 904,
+            Failure::Loopback | Failure::AisSent => 904,
             Failure::LossOfSignal | Failure::Ais | Failure::LossOfFrame | Failure::RemoteAlarm => 905,
         }
     }
 
-    /// Whether it is one of the near end: RAI comes from the far end, a loop is somebody's wish.
+    /// Whether it is one of the near end: RAI comes from the far end, a loop or AIS is somebody's wish.
     pub fn is_near_end(self) -> bool {
-        !matches!(self, Failure::Loopback | Failure::RemoteAlarm)
+        !matches!(self, Failure::Loopback | Failure::AisSent | Failure::RemoteAlarm)
     }
 
     /// The word operators use.
@@ -117,6 +123,7 @@ impl Failure {
             Failure::LossOfFrame => "lof",
             Failure::PacketLoss => "packet-loss",
             Failure::Loopback => "loopback",
+            Failure::AisSent => "ais-sent",
             Failure::RemoteAlarm => "rai",
         }
     }
@@ -210,6 +217,7 @@ impl Monitor {
             (has(red, Defect::OutOfFrame), Failure::LossOfFrame),
             (has(red, Defect::PacketLoss), Failure::PacketLoss),
             (has(self.present, Defect::Loopback), Failure::Loopback),
+            (has(self.present, Defect::AisSent), Failure::AisSent),
             (self.rai.declared, Failure::RemoteAlarm),
         ];
         table.iter().find(|(is, _)| *is).map(|(_, failure)| *failure)
@@ -237,6 +245,7 @@ impl Monitor {
             (self.rai.declared, 2),
             (red != 0, 4),
             (has(red, Defect::Ais), 8),
+            (has(self.present, Defect::AisSent), 16),
             (lost_frame, 32),
             (has(red, Defect::LossOfSignal), 64),
             (has(self.present, Defect::Loopback), 128),
@@ -404,6 +413,10 @@ mod tests {
         monitor.set(now, Defect::Equipment, false, false, &TIMES());
         monitor.set(now, Defect::Loopback, false, false, &TIMES());
         assert_eq!(monitor.failure(), None);
+        monitor.set(now, Defect::AisSent, true, false, &TIMES());
+        assert_eq!(monitor.failure(), Some(Failure::AisSent));
+        monitor.set(now, Defect::AisSent, false, false, &TIMES());
+        assert_eq!(monitor.failure(), None);
         monitor.set(now, Defect::LossOfSignal, true, true, &TIMES());
         assert_eq!(monitor.failure(), Some(Failure::LossOfSignal));
         monitor.set(now, Defect::LossOfSignal, false, true, &TIMES());
@@ -428,6 +441,7 @@ mod tests {
         assert_eq!(word(FacilityKind::T3, &[Defect::RemoteAlarm]), 2);
         assert_eq!(word(FacilityKind::T3, &[Defect::Equipment, Defect::Loopback]), 2048 + 128);
         assert_eq!(word(FacilityKind::E1, &[Defect::Equipment]), 16384);
+        assert_eq!(word(FacilityKind::T1, &[Defect::AisSent]), 16);
         assert_eq!(word(FacilityKind::T1, &[Defect::PacketLoss]), 4 + 4096, "a failure is not no alarm");
         assert_eq!(word(FacilityKind::T3, &[Defect::PacketLoss]), 4 + 512);
     }
@@ -436,7 +450,7 @@ mod tests {
     fn reasons_are_those_of_the_table() {
         assert_eq!(Failure::Equipment.reason(), 900);
         assert_eq!(Failure::PacketLoss.reason(), 902);
-        assert_eq!(Failure::Loopback.reason(), 904);
+        assert_eq!([Failure::Loopback, Failure::AisSent].map(Failure::reason), [904; 2]);
         for failure in [Failure::LossOfSignal, Failure::Ais, Failure::LossOfFrame, Failure::RemoteAlarm] {
             assert_eq!(failure.reason(), 905);
         }

@@ -642,6 +642,13 @@ pub enum CardOrder {
         /// Whether it begins.
         on: bool,
     },
+    /// AIS goes to the far end of a span, or does not any more (L in a pseudowire): [`Defect::AisSent`] tells of it.
+    Ais {
+        /// Where.
+        facility: Facility,
+        /// Whether it begins.
+        on: bool,
+    },
     /// Orders take so many milliseconds from now on; 0: at once, `u32::MAX`: they are never answered.
     Delay(u32),
     /// The next so many orders are refused.

@@ -549,6 +549,7 @@ impl Card for SimCard {
             CardOrder::Defect { facility, defect, present, at_once } => self.set_defects(now, facility, &[defect], present, at_once),
             CardOrder::Clear { facility, at_once } => self.set_defects(now, facility, &Defect::ALL, false, at_once),
             CardOrder::Loop { facility, on } => self.set_defects(now, facility, &[Defect::Loopback], on, true),
+            CardOrder::Ais { facility, on } => self.set_defects(now, facility, &[Defect::AisSent], on, true),
             CardOrder::Delay(millis) => {
                 self.delay = millis;
                 Ok(())

@@ -129,6 +129,29 @@ fn a_far_end_that_stops_is_an_alarm_and_one_that_comes_ends_it() {
     gateway.assert_sound();
 }
 
+/// AIS towards the far end, by the operator's order: its endpoints are out of service, and the far end sees it until the order is taken back.
+#[test]
+fn a_span_sends_ais_while_an_operator_wants_it() {
+    let gateway = Gateway::start(tuning(&[("unit", "1")]));
+    let mut agent = Agent::of(&gateway);
+    assert_eq!(told(&agent.expect("RSIP", SOON)), ("ds/ds1-1/*", "forced", "902"));
+    agent.mail.clear();
+    let far = FarEnd::start(&gateway.tuning, 1, "4", &[]);
+    assert_eq!(told(&agent.expect("RSIP", SOON)).1, "restart");
+    agent.mail.clear();
+    assert!(gateway.order(&["ais", "ds/ds1-1"]).contains("out of service until `ais ds/ds1-1 --off`"));
+    assert_eq!(told(&agent.expect("RSIP", SOON)), ("ds/ds1-1/*", "forced", "904"));
+    let row = gateway.rows(&["spans"])[0].clone();
+    assert_eq!((&row["failure"], row["line_status"].as_u64().unwrap() & 16), (&"ais-sent".into(), 16), "{row}");
+    let report = far.report();
+    assert_eq!((&report["alarms"]["ais"], &report["alarms"]["packet_loss"]), (&true.into(), &false.into()), "{report}");
+    let far = FarEnd::start(&gateway.tuning, 1, "2", &[]);
+    gateway.order(&["ais", "ds/ds1-1", "--off"]);
+    let report = far.report();
+    assert_eq!(report["alarms"]["ais"], false, "{report}");
+    gateway.assert_sound();
+}
+
 /// Must hold 2: a seizure on the far end's bits is winked at, and its end is told to the agent.
 #[test]
 fn a_seizure_by_the_far_ends_bits_is_winked_at() {
