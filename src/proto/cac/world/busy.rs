@@ -71,6 +71,27 @@ fn a_busy_central_node_answers_what_it_knows() {
     assert_eq!(asked(fresh, Leg::Ingress, normal), (0, 1), "a new call");
 }
 
+/// R4, I14: where no more requests can wait, those that are too many are decided at once; the others in their time, and late grants are given
+/// back.
+#[test]
+fn requests_beyond_the_table_are_decided_at_once() {
+    for (policy, alone) in [(Policy::Open, [0, 12, 0]), (Policy::Closed, [0, 0, 12])] {
+        let mut world = World::new(5, 2, 100, policy);
+        world.requests_max = 8;
+        world.kill(0);
+        world.start(0, Vec::new());
+        world.run(Duration::from_secs(1));
+        world.offices[0].paused = true;
+        world.take(0, 20);
+        assert_eq!(world.outcomes(), alone, "{policy:?}");
+        world.run(Duration::from_millis(250));
+        let all = alone.map(|count| if count > 0 { 20 } else { 0 });
+        assert_eq!(world.outcomes(), all, "{policy:?}");
+        world.settle();
+        assert_eq!(world.central().authority().ledger().used(POOL).get(Amount::Calls), all[1] as u32);
+    }
+}
+
 /// A change is not asked for either: it is decided as if the answer came too late.
 #[test]
 fn a_busy_central_node_is_not_asked_for_changes() {

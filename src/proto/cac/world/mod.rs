@@ -148,6 +148,7 @@ struct World {
     old_office: Option<usize>,
     /// How many calls a central node looks at in one turn, where many go.
     slice: usize,
+    requests_max: u32,
     notes: Vec<central::Note>,
     decided: BTreeMap<&'static str, u64>,
 }
@@ -218,6 +219,7 @@ impl World {
             old_office: None,
             // Most sweeps are over in one turn, or take many.
             slice: if seed % 3 == 2 { 2 } else { 256 },
+            requests_max: 16_384,
             notes: Vec::new(),
             decided: BTreeMap::new(),
         };
@@ -289,6 +291,7 @@ impl World {
         settings.nodes = (0..self.gateways.len()).map(World::sc).collect();
         settings.centrals = self.offices.len() as u8;
         settings.reports_max = REPORTS_MAX;
+        settings.requests_max = self.requests_max;
         settings.cores = cores::COUNT;
         if place < self.kind.old {
             settings.features = 0;
@@ -665,7 +668,7 @@ impl World {
             let Some(node) = &gateway.node else { continue };
             assert!(!audited || node.calls().ledger().audit(), "seed {seed}: I7 at a node");
             let (requests, reports) = node.queued();
-            assert!(requests <= 16_384 && reports <= REPORTS_MAX, "seed {seed}: I14");
+            assert!(requests <= self.requests_max as usize && reports <= REPORTS_MAX, "seed {seed}: I14");
             for (call, &asked) in gateway.asked.iter().filter(|_| !gateway.is_still()) {
                 assert!(self.now.since(asked) <= Duration::from_millis(250), "seed {seed}: I10: {call:?} waits");
             }

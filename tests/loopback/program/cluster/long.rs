@@ -56,6 +56,35 @@ fn the_central_node_stands_still_for_a_minute_under_load() {
     }
 }
 
+/// Must hold 4: a central node that is killed and started again and again learns the same calls each time, whatever begins and ends meanwhile.
+#[test]
+#[ignore = "a minute"]
+fn the_central_node_is_restarted_in_a_loop() {
+    let list = scopes(1_000, "");
+    let mut central = Central::start(Central::tuning("[1, 2]", &list));
+    let mut nodes: Vec<Node> = (1..=2).map(|number| Node::start(number, &central, &list)).collect();
+    central.wait_for(2);
+    let (watch, mut rng, mut restarts) = (Watch::start(), Rng::new(11), 0);
+    while watch.elapsed() < seconds(60) {
+        let node = &mut nodes[rng.below(2) as usize];
+        if rng.below(3) == 0 {
+            node.hang_up();
+        }
+        node.call(1 + rng.below(9) as u32);
+        // Now while they are in sync, now in the midst of it, now before.
+        pause(Duration::from_millis(rng.below(1_500)));
+        central = central.restart();
+        restarts += 1;
+    }
+    central.wait_for(2);
+    assert_same_calls(&central, &nodes.iter().collect::<Vec<_>>());
+    let up = nodes.iter().map(live).sum::<u32>();
+    assert_eq!(central.calls().0, u64::from(up));
+    eprintln!("{restarts} restarts in {:?}; counted afterwards: {up}", watch.elapsed());
+    assert!(restarts > 5 && up > 0);
+    nodes.iter().for_each(|node| node.gateway.assert_sound());
+}
+
 /// Must hold 2 with 500 calls: a gateway that is gone for 30 s; and the switchovers.
 #[test]
 #[ignore = "a minute"]

@@ -100,6 +100,10 @@ impl Central {
         });
     }
 
+    fn alarms(&self) -> String {
+        self.view()["alarms"].to_string()
+    }
+
     fn events(&self) -> String {
         self.view()["events"].to_string()
     }
