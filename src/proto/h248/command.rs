@@ -116,12 +116,12 @@ impl Gateway {
             return Err(CONTEXT_FULL);
         }
         self.keep_places(target, charge);
+        let shown = self.apply_row(target, &plan);
         self.rejoin(now, scope.id);
         if !self.is_joined(endpoint) {
             self.remove(now, target);
             return Err(NO_RESOURCES);
         }
-        let shown = self.apply(now, target, &plan);
         if waits && self.is_joining(endpoint) {
             return Ok(Some(waiting(command, endpoint, Undo::Add, shown, given.audit)));
         }
@@ -264,7 +264,17 @@ impl Gateway {
         {
             return self.modify_media(now, command, (slot, waits), (&plan, &given), w);
         }
-        let shown = self.apply(now, target, &plan);
+        let before = self.tables.row(target).copied().unwrap_or_default();
+        let shown = self.apply_row(target, &plan);
+        if plan.control.is_some() && !self.set_pair_modes(now, before.context) {
+            if let Some(row) = self.tables.row_mut(target) {
+                *row = before;
+            }
+            // What the card took is as before as far as it takes that.
+            self.set_pair_modes(now, before.context);
+            self.counters.add(Counter::CardRefused);
+            return Err(NO_RESOURCES);
+        }
         self.ask(now, target, &given.wanted);
         self.write_done(now, w, command.verb, target, shown, given.audit);
         Ok(None)
@@ -305,8 +315,10 @@ impl Gateway {
         }
         let before = self.tables.row(target).copied().unwrap_or_default();
         self.unpair(now, target);
-        let left = self.tables.leave(target).unwrap_or(NULL);
+        // What it leaves is kept until nothing can be refused any more.
+        let left = self.tables.step_out(target).unwrap_or(NULL);
         self.tables.join(before.since, scope.id, target);
+        let shown = self.apply_row(target, &plan);
         self.rejoin(now, scope.id);
         if let Termination::Physical(endpoint) = target
             && !self.is_joined(endpoint)
@@ -318,30 +330,47 @@ impl Gateway {
         if let Termination::Ephemeral(slot) = target {
             self.note_context(slot, scope.id);
             if plan.concerns_media() {
-                return self.modify_media(now, command, (slot, false), (&plan, &given), w);
+                return match self.modify_media(now, command, (slot, waits), (&plan, &given), w) {
+                    Ok(Some(Until::Done(waiting))) => {
+                        let connection = if let Undo::Modify(connection, _) = waiting.undo { Some(connection) } else { None };
+                        Ok(Some(Until::Done(Waiting { undo: Undo::Move(left, before, connection), ..waiting })))
+                    }
+                    Ok(None) => {
+                        self.tables.drop_if_empty(left);
+                        Ok(None)
+                    }
+                    // Refused, or it begins anew when it is admitted.
+                    other => {
+                        self.move_back(now, target, left, before);
+                        other
+                    }
+                };
             }
         }
-        let shown = self.apply(now, target, &plan);
         if let Termination::Physical(endpoint) = target
             && waits
             && self.is_joining(endpoint)
         {
-            return Ok(Some(waiting(command, endpoint, Undo::Move(left, before), shown, given.audit)));
+            return Ok(Some(waiting(command, endpoint, Undo::Move(left, before, None), shown, given.audit)));
         }
+        self.tables.drop_if_empty(left);
         self.ask(now, target, &given.wanted);
         self.write_done(now, w, command.verb, target, shown, given.audit);
         Ok(None)
     }
 
-    /// A termination that was moved is where it was and as it was, unless the context went with it.
+    /// A termination that was moved is where it was and as it was, unless that context is gone or full.
     pub(super) fn move_back(&mut self, now: Time, target: Termination, left: u32, before: Row) {
         self.unpair(now, target);
         let moved = self.tables.leave(target);
         if !self.tables.join(before.since, left, target) {
             self.remove(now, target);
         } else if let Some(row) = self.tables.row_mut(target) {
-            let Row { context, since, watch, leaving, due, told, .. } = *row;
-            *row = Row { context, since, watch, leaving, due, told, pair: None, ..before };
+            let Row { context, since, watch, leaving, due, told, carrier, .. } = *row;
+            *row = Row { context, since, watch, leaving, due, told, carrier, pair: None, ..before };
+        }
+        if let Termination::Ephemeral(slot) = target {
+            self.note_context(slot, left);
         }
         for context in moved.into_iter().chain([left]) {
             self.rejoin(now, context);
@@ -446,15 +475,6 @@ impl Gateway {
     }
 
     /// Applies what concerns no card order.
-    fn apply(&mut self, now: Time, target: Termination, plan: &MediaPlan<'_>) -> Shown {
-        let shown = self.apply_row(target, plan);
-        let context = self.tables.row(target).map_or(NULL, |row| row.context);
-        if plan.control.is_some() {
-            self.set_pair_modes(now, context);
-        }
-        shown
-    }
-
     pub(super) fn apply_row(&mut self, target: Termination, plan: &MediaPlan<'_>) -> Shown {
         let Some(row) = self.tables.row_mut(target) else { return Shown::default() };
         row.stream = plan.stream.unwrap_or(row.stream);

@@ -14,7 +14,7 @@ use crate::proto::mgcp::create::{Half, media as ordered};
 use crate::proto::mgcp::{Refused, secure};
 use crate::proto::trunk::Answer;
 
-const NOT_READY: Failure = Failure { code: 502, text: "termination is being added" };
+const NOT_READY: Failure = Failure { code: 502, text: "termination is being added or changed" };
 
 impl Gateway {
     /// Room for a connection and the text of its far end.
@@ -40,7 +40,8 @@ impl Gateway {
         let termination = Termination::Ephemeral(slot);
         let before = *self.calls.endpoints.connections.get(slot).ok_or(TERMINATION_UNKNOWN)?;
         let row = *self.tables.row(termination).ok_or(TERMINATION_UNKNOWN)?;
-        if before.pending {
+        // A card answers the last order about a connection, and what waits for one before it would wait in vain.
+        if before.pending || self.parking.waits_for(parked::Media::Of(slot)) {
             return Err(NOT_READY);
         }
         let mut after = before;
@@ -132,7 +133,8 @@ impl Gateway {
             self.calls.endpoints.blobs.free(&mut text);
         }
         if let Some(place) = self.tables.row_mut(Termination::Ephemeral(slot)) {
-            *place = Row { context: place.context, since: place.since, watch: place.watch, ..row };
+            let Row { context, since, watch, carrier, .. } = *place;
+            *place = Row { context, since, watch, carrier, ..row };
         }
     }
 

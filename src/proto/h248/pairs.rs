@@ -129,6 +129,9 @@ impl Gateway {
         let (Some(far_at), Some(own_at)) = (open(far), open(own)) else { return false };
         meet(&mut self.calls, now, far, own_at);
         meet(&mut self.calls, now, own, far_at);
+        // Their modes may have changed meanwhile.
+        self.set_half_mode(now, far);
+        self.set_half_mode(now, own);
         true
     }
 
@@ -206,26 +209,32 @@ impl Gateway {
         self.end_half(now, own);
     }
 
-    /// Connections inside the gateway do what the modes of their terminations say.
-    pub(super) fn set_pair_modes(&mut self, now: Time, context: u32) {
-        let Some(context) = self.tables.context(context).copied() else { return };
+    /// Connections inside the gateway do what the modes of their terminations say; false: the card has refused that for one of them, which
+    /// is as it was.
+    pub(super) fn set_pair_modes(&mut self, now: Time, context: u32) -> bool {
+        let Some(context) = self.tables.context(context).copied() else { return true };
+        let mut done = true;
         for member in context.members() {
             let Some((far, own)) = self.tables.row(*member).and_then(|row| row.pair) else { continue };
             for slot in [far, own] {
-                self.set_half_mode(now, slot);
+                done &= self.set_half_mode(now, slot);
             }
         }
+        done
     }
 
-    fn set_half_mode(&mut self, now: Time, slot: ConnectionSlot) {
-        let Some(endpoint) = self.calls.endpoints.connections.get(slot).map(|connection| connection.endpoint) else { return };
-        let wanted = self.tables.row(Termination::Physical(endpoint)).map(|row| mode(row.mode));
-        let (Some(connection), Some(wanted)) = (self.calls.endpoints.connections.get_mut(slot), wanted) else { return };
-        if connection.mode != wanted {
-            connection.mode = wanted;
-            let connection = *connection;
-            // A refusal leaves it as it was; the next change tries again.
-            self.calls.card.modify(now, endpoint, slot, &media(&connection, Half::Whole));
+    fn set_half_mode(&mut self, now: Time, slot: ConnectionSlot) -> bool {
+        let Some(before) = self.calls.endpoints.connections.get(slot).copied() else { return true };
+        let wanted = self.tables.row(Termination::Physical(before.endpoint)).map_or(before.mode, |row| mode(row.mode));
+        let Some(connection) = self.calls.endpoints.connections.get_mut(slot).filter(|_| before.mode != wanted && !before.pending) else {
+            return true;
+        };
+        connection.mode = wanted;
+        let order = media(connection, Half::Whole);
+        let refused = matches!(self.calls.card.modify(now, before.endpoint, slot, &order), Answer::Refused(_));
+        if refused && let Some(connection) = self.calls.endpoints.connections.get_mut(slot) {
+            connection.mode = before.mode;
         }
+        !refused
     }
 }

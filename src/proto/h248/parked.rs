@@ -72,8 +72,9 @@ pub(super) enum Undo {
     Add,
     /// It is as it was.
     Modify(Connection, Row),
-    /// It goes back to this context, as it was.
-    Move(u32, Row),
+    /// It goes back to this context, as it was; with the connection of an ephemeral one that was to be changed as well. The context is kept
+    /// until then, also when nothing is in it.
+    Move(u32, Row, Option<Connection>),
 }
 
 /// What the reply tells of media.
@@ -154,6 +155,11 @@ impl Parking {
     /// The context that a transaction is at.
     pub fn context(&self, place: usize) -> u32 {
         self.entries.get(place).map_or(NULL, |entry| entry.run.context())
+    }
+
+    /// Whether a command waits for this.
+    pub fn waits_for(&self, media: Media) -> bool {
+        self.place(media).is_some()
     }
 
     /// The transaction whose command waits for this.
@@ -390,7 +396,8 @@ impl Gateway {
                 if let Termination::Ephemeral(slot) = termination {
                     self.commit_keys(slot);
                 }
-                if let (Undo::Modify(before, _), Termination::Ephemeral(slot)) = (waiting.undo, termination) {
+                if let (Undo::Modify(before, _) | Undo::Move(.., Some(before)), Termination::Ephemeral(slot)) = (waiting.undo, termination)
+                {
                     self.places_changed(slot);
                     self.forget_text(slot, &before);
                 }
@@ -401,15 +408,25 @@ impl Gateway {
                     self.counters.add(Counter::H248Adds);
                 }
                 self.write_done(now, w, waiting.verb, termination, waiting.shown, waiting.audit);
+                self.end_move(waiting);
                 return Flow::Next;
             }
             Err(failure) => failure,
         };
-        if !run.abandoned {
+        if run.abandoned {
+            self.end_move(waiting);
+        } else {
             self.undo(now, waiting);
         }
         self.write_gone(w, waiting, failure);
         if waiting.optional { Flow::Next } else { Flow::Stop }
+    }
+
+    /// The context that a termination has left for good is not kept for it any more.
+    fn end_move(&mut self, waiting: &Waiting) {
+        if let Undo::Move(left, ..) = waiting.undo {
+            self.tables.drop_if_empty(left);
+        }
     }
 
     /// What a command that waited has done is undone.
@@ -417,7 +434,12 @@ impl Gateway {
         let termination = waiting.termination();
         match (waiting.undo, termination) {
             (Undo::Modify(connection, row), Termination::Ephemeral(slot)) => self.restore(slot, connection, row),
-            (Undo::Move(left, row), _) => self.move_back(now, termination, left, row),
+            (Undo::Move(left, row, connection), _) => {
+                if let (Some(connection), Termination::Ephemeral(slot)) = (connection, termination) {
+                    self.restore(slot, connection, row);
+                }
+                self.move_back(now, termination, left, row);
+            }
             _ => {
                 self.remove(now, termination);
             }

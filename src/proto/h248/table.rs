@@ -251,13 +251,19 @@ impl Tables {
 
     /// Takes `termination` out of its context, which goes with the last one: its identifier.
     pub fn leave(&mut self, termination: Termination) -> Option<u32> {
+        let id = self.step_out(termination)?;
+        self.drop_if_empty(id);
+        Some(id)
+    }
+
+    /// The same, and the context stays in any case: [`Tables::drop_if_empty`] when the termination is not to come back.
+    pub fn step_out(&mut self, termination: Termination) -> Option<u32> {
         let row = self.row_mut(termination)?;
         let id = std::mem::replace(&mut row.context, NULL);
         let context = self.context_mut(id)?;
         let place = context.members().iter().position(|member| *member == termination)?;
         context.members.get_mut(place..usize::from(context.count))?.rotate_left(1);
         context.count -= 1;
-        self.drop_if_empty(id);
         Some(id)
     }
 
